@@ -181,8 +181,9 @@ TEST_CASE("each damage is refused with its reason and the one before is taken") 
 
     const LogCapture log;
     CHECK((*FindLatestGood(folder.path()))->step() == 1);
-    CHECK_THAT(log.lines(),
-               Catch::StartsWith("checkpoint step-00000002 is refused: " + newest + damage.reason));
+    CHECK_THAT(log.lines(), Catch::StartsWith("checkpoint step-00000002 is refused: " + newest +
+                                              damage.reason) &&
+                                Catch::Contains("; step-00000001 is used instead"));
   }
 }
 

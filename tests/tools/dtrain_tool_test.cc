@@ -284,6 +284,18 @@ TEST_CASE("a damaged checkpoint ends with code 7, a path to something else with 
   fs::remove(copy + "/COMPLETE");
   fails(copy, "COMPLETE");
 
+  // One that has another beside it is named once, with what is used instead.
+  const std::string run = tiny.Path("half-damaged");
+  fs::copy(tiny.run, run, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  fs::copy(run + "/ckpt/step-00000003", run + "/ckpt/step-00000004", fs::copy_options::recursive);
+  WriteTestFile(run + "/ckpt/step-00000004/model.safetensors", "");
+  fs::remove(run + "/ckpt/best-loss");
+  fs::create_symlink("step-00000004", run + "/ckpt/best-loss");
+  const Outcome instead = Tool("translate " + run + kShort + "< " + tiny.source);
+  CHECK(instead.exit_code == 0);
+  CHECK(CountOf(instead.output, "warning: step-00000004") == 1);
+  CHECK_THAT(instead.output, Catch::Contains("; step-00000003 is used instead"));
+
   fs::create_directories(tiny.Path("empty"));
   fails(tiny.Path("empty"), "neither a checkpoint nor a run", 2);
   fails(tiny.Path("absent"), "absent: no such run or checkpoint", 2);

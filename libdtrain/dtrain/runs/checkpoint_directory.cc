@@ -242,24 +242,59 @@ void PutAsideNewer(const std::string& path, int64_t step) {
   }
 }
 
-StatusOr<std::optional<Checkpoint>> FindLatestGood(const std::string& path) {
+namespace {
+
+// A checkpoint that cannot be used.
+struct Refusal {
+  std::string name;  // of its folder
+  std::string what;  // for messages
+  Status status;
+};
+
+// FindLatestGood(), where `best` was refused before.
+StatusOr<std::optional<Checkpoint>> FindLatest(const std::string& path,
+                                               const std::optional<Refusal>& best) {
   std::vector<int64_t> steps = ListCheckpoints(path);
   std::reverse(steps.begin(), steps.end());
-  Status newest_refusal;
+  std::vector<Refusal> refusals;
+  std::string used;
+  std::optional<Checkpoint> found;
+  if (best && !StepOf(best->name)) refusals.push_back(*best);
   for (const int64_t step : steps) {
-    StatusOr<Checkpoint> checkpoint = Checkpoint::Open(path + "/" + CheckpointName(step));
-    if (checkpoint.ok()) {
-      if (!newest_refusal.ok()) LogWarning(CheckpointName(step) + " is used instead");
-      return std::optional<Checkpoint>(*std::move(checkpoint));
+    const std::string name = CheckpointName(step);
+    if (best && best->name == name) {
+      refusals.push_back(*best);
+      continue;
     }
-    LogWarning(absl::StrFormat("checkpoint %s is refused: %s", CheckpointName(step),
-                               ToAbsl(checkpoint.status().message())));
-    if (newest_refusal.ok()) newest_refusal = checkpoint.status();
+    StatusOr<Checkpoint> checkpoint = Checkpoint::Open(path + "/" + name);
+    if (checkpoint.ok()) {
+      used = name;
+      found = *std::move(checkpoint);
+      break;
+    }
+    refusals.push_back({name, absl::StrCat("checkpoint ", name), checkpoint.status()});
   }
-  if (newest_refusal.ok()) return std::optional<Checkpoint>();
-  return Annotate(newest_refusal,
+  // One that is older than the one used is refused all the same.
+  const bool is_older =
+      best && std::none_of(refusals.begin(), refusals.end(),
+                           [&](const Refusal& r) { return r.name == best->name; });
+  if (is_older) refusals.push_back(*best);
+  for (size_t i = 0; i < refusals.size(); ++i) {
+    const bool is_last = i + 1 == refusals.size();
+    LogWarning(absl::StrFormat(
+        "%s is refused: %s%s", refusals[i].what, ToAbsl(refusals[i].status.message()),
+        is_last && found ? absl::StrCat("; ", used, " is used instead") : ""));
+  }
+  if (found || refusals.empty()) return found;
+  return Annotate(refusals.front().status,
                   absl::StrFormat("%s: none of the %d checkpoints is valid; the newest one", path,
                                   steps.size()));
+}
+
+}  // namespace
+
+StatusOr<std::optional<Checkpoint>> FindLatestGood(const std::string& path) {
+  return FindLatest(path, std::nullopt);
 }
 
 StatusOr<Checkpoint> OpenCheckpoint(const std::string& path, std::string_view metric) {
@@ -269,6 +304,7 @@ StatusOr<Checkpoint> OpenCheckpoint(const std::string& path, std::string_view me
   }
   if (fs::exists(path + "/MANIFEST", error)) return Checkpoint::Open(path);
   const std::string folder = fs::exists(path + "/ckpt", error) ? path + "/ckpt" : path;
+  std::optional<Refusal> refused;
   if (!metric.empty()) {
     const std::string link = BestLink(metric);
     const std::string best = IsFolder(folder + "/" + link) ? link : LinkTarget(folder + "/" + link);
@@ -280,10 +316,9 @@ StatusOr<Checkpoint> OpenCheckpoint(const std::string& path, std::string_view me
     }
     StatusOr<Checkpoint> checkpoint = Checkpoint::Open((fs::path(folder) / best).string());
     if (checkpoint.ok()) return checkpoint;
-    LogWarning(absl::StrFormat("%s, the best by %s, is refused: %s", best, metric,
-                               ToAbsl(checkpoint.status().message())));
+    refused = {best, absl::StrFormat("%s, the best by %s,", best, metric), checkpoint.status()};
   }
-  DT_ASSIGN_OR_RETURN(std::optional<Checkpoint> latest, FindLatestGood(folder));
+  DT_ASSIGN_OR_RETURN(std::optional<Checkpoint> latest, FindLatest(folder, refused));
   if (latest) return *std::move(latest);
   for (const std::string& name : NamesIn(path)) {
     if (!name.starts_with("seed-")) continue;

@@ -89,9 +89,9 @@ std::vector<int64_t> ListCheckpoints(const std::string& path);
 // one cannot be renamed.
 void PutAsideNewer(const std::string& path, int64_t step);
 
-// Returns the newest checkpoint that passes all checks. Logs a warning with the reason for each
-// refused one. Returns nullopt if there are no checkpoints at all, and StorageError if none of them
-// is valid.
+// Returns the newest checkpoint that passes all checks. Logs one warning for each refused one, with
+// the reason; the last says what is used instead. Returns nullopt if there are no checkpoints at
+// all, and StorageError if none of them is valid.
 StatusOr<std::optional<Checkpoint>> FindLatestGood(const std::string& path);
 
 // For programs that use a trained model. `path` is a checkpoint, a folder of checkpoints, or a run
