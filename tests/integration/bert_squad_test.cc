@@ -217,6 +217,8 @@ TEST_CASE("seeds of question answering are runs of their own, and mistakes are n
   CHECK(blind.exit_code == 0);
   CHECK(blind.output.find("eval @") == std::string::npos);
   CheckFailed(toy.Train(other + "data.max_question=40"), 2, {"leaves no room for a context"});
+  CheckFailed(toy.Train(other + "data.stride=400"), 2,
+              {"data.stride (400) is beyond the window", "lower data.stride"});
   CHECK(seeds.output.find("answer_start") == std::string::npos);
   WriteTestFile(toy.File("moved.json"),
                 R"({"data": [{"paragraphs": [{"context": "a red dog", "qas": [{"id": "x",)"

@@ -18,11 +18,20 @@ Status RefuseOtherHeads(const proto::SquadConfig& config) {
 
 Status ValidateWindows(const proto::SquadDataConfig& data) {
   constexpr int kSpecialTokens = 3;
-  if (data.max_length() > data.max_question() + kSpecialTokens) return OkStatus();
+  if (data.max_length() <= data.max_question() + kSpecialTokens) {
+    return UsageError(absl::StrFormat(
+        "data.max_length (%d) leaves no room for a context next to questions of data.max_question "
+        "(%d) tokens",
+        data.max_length(), data.max_question()));
+  }
+  // The default suits data.max_length=384. Shorter windows lie one behind the other.
+  const bool is_default = data.stride() == proto::SquadDataConfig::default_instance().stride();
+  const int32_t longest = data.max_length() - kSpecialTokens;
+  if (is_default || data.stride() <= longest) return OkStatus();
   return UsageError(absl::StrFormat(
-      "data.max_length (%d) leaves no room for a context next to questions of data.max_question "
-      "(%d) tokens",
-      data.max_length(), data.max_question()));
+      "data.stride (%d) is beyond the window: with data.max_length (%d) it holds at most %d tokens "
+      "of a context; lower data.stride, usually to a third of data.max_length",
+      data.stride(), data.max_length(), longest));
 }
 
 }  // namespace
