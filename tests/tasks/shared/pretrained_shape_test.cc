@@ -345,6 +345,22 @@ TEST_CASE("a config.json of another encoder than this is refused") {
   CHECK_THAT(message(R"({"is_decoder": true})"), Catch::Contains("is_decoder is true, not false"));
 }
 
+TEST_CASE("a checkpoint of another kind of model is refused before the data is read") {
+  for (const auto& [mark, program] :
+       {std::pair("vocab.spm", "nmt_train"), std::pair("tokens.txt", "lm_train")}) {
+    const TemporaryFolder folder;
+    WriteTestFile(folder.File("config.textproto"), "model { num_heads: 2 }\n");
+    WriteTestFile(folder.File(mark), "");
+    proto::ClassificationConfig config = ConfigFor(folder);
+    const Status status = internal::LoadPretrainedShape(config);
+    CHECK(status.code() == ExitCode::kUsage);
+    CHECK(status.message() == "model.pretrained: " + folder.path() + " is a checkpoint of " +
+                                  program +
+                                  ", whose model is no BERT; give one of a program of BERT, or a "
+                                  "BERT of Hugging Face's");
+  }
+}
+
 TEST_CASE("config.json has the limits of the configuration") {
   const TemporaryFolder folder;
   const std::string path = folder.File("config.json");

@@ -321,6 +321,15 @@ Status CheckWeightsAreThere(const PretrainedSettings& settings) {
                         "dtrain export-hf writes",
                         path, (own / "last").string()));
   }
+  // Each program marks its checkpoints by such a file.
+  for (const auto& [mark, program] :
+       {std::pair("vocab.spm", "nmt_train"), std::pair("tokens.txt", "lm_train")}) {
+    if (!Exists(FolderOf(path) / mark) || !Exists(FolderOf(path) / kOwn)) continue;
+    return UsageError(absl::StrFormat(
+        "model.pretrained: %s is a checkpoint of %s, whose model is no BERT; give one of a program "
+        "of BERT, or a BERT of Hugging Face's",
+        path, program));
+  }
   if (!IsGone(path) || !CheckpointBefore(settings).empty()) return OkStatus();
   std::error_code error;
   if (fs::status(path, error).type() == fs::file_type::not_found) {
