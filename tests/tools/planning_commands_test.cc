@@ -33,6 +33,10 @@ TEST_CASE("doctor measures two ranks, and refuses a folder it cannot write") {
   INFO(refused.output);
   CHECK(refused.exit_code == 2);
   CHECK_THAT(refused.output, Catch::Contains("/absent: cannot be written on any host"));
+  // Before the largest allreduce, which would take longer than that.
+  CHECK(
+      Shell("timeout 20 " DTRAIN_TEST_TOOL " doctor --largest_mib=4096 --dir=/absent").exit_code ==
+      2);
 }
 
 TEST_CASE("plan takes doctor's file, all programs' configurations and thousands of ranks") {

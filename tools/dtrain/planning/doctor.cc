@@ -46,6 +46,10 @@ double SystemClock() {
   return std::chrono::duration<double>(now).count();
 }
 
+Status NotWritable(const std::string& directory) {
+  return UsageError(directory + ": cannot be written on any host; --dir names a folder that can");
+}
+
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values.empty() ? 0.0 : values[values.size() / 2];
@@ -301,8 +305,7 @@ class Examination {
     for (const HostReport& host : report_.hosts) {
       if (host.disk_bytes_per_second > 0.0) return report_;
     }
-    return UsageError(options_.directory +
-                      ": cannot be written on any host; --dir names a folder that can");
+    return NotWritable(options_.directory);
   }
 
  private:
@@ -422,6 +425,11 @@ class Examination {
 }  // namespace
 
 StatusOr<DoctorReport> ExamineJob(const DoctorOptions& options, Runtime& runtime) {
+  // Before minutes of measurements.
+  const int is_writable = ::access(options.directory.c_str(), W_OK) == 0 ? 1 : 0;
+  if (runtime.comm.AllReduceValue(is_writable, ReduceOp::kMax) == 0) {
+    return NotWritable(options.directory);
+  }
   return Examination(options, runtime).Run();
 }
 
