@@ -70,5 +70,5 @@ cat <<TXT
 All of it took $((SECONDS - started)) s. Translate more:
   echo "Click the button." | $bin/dtrain translate $run
 Curves:
-  tensorboard --logdir $run/tb       or read $run/metrics/*.jsonl
+  tensorboard --logdir $(dirname "$run")       or read $run/metrics/*.jsonl
 TXT

@@ -99,6 +99,13 @@ TEST_CASE("a wrong flag says what it should be") {
   }
 }
 
+TEST_CASE("help shows a flag of one letter as it is written") {
+  std::string output = "all.json";
+  FlagSet flags("example [-o FILE]", "shows flags");
+  flags.Add("o", "file to write", &output);
+  CHECK_THAT(flags.Help(), Catch::Contains("\n  -o all.json ") && !Catch::Contains("--o"));
+}
+
 TEST_CASE("help shows usage, defaults and meaning") {
   Example e;
   REQUIRE(e.Parse({"--help", "--beam_size=9"}).ok());

@@ -181,7 +181,7 @@ TEST_CASE("a run does not go on with other data, a new run may start from its we
   run.task.data_dir = other.path();
   for (const ToyResult& result : TrainToy(run)) CHECK(result.exit_code == ExitCode::kStorage);
   CHECK_THAT(TrainToy(run)[0].message, Catch::Contains("pairs 70") && Catch::Contains("pairs 20") &&
-                                           Catch::Contains("--resume=" + folder.path()));
+                                           Catch::Contains("--init=" + folder.path()));
   const TemporaryFolder another;
   run.trainer.checkpoint_dir = another.File("ckpt");
   run.resume = folder.File("ckpt/last");

@@ -146,8 +146,10 @@ std::string FlagSet::Help() const {
   std::string text = absl::StrFormat("%s\n\nUsage: %s\n", summary_, usage_);
   if (!flags_.empty()) text += "\n";
   for (const Flag& flag : flags_) {
-    text += absl::StrFormat("  %-28s %s\n",
-                            absl::StrFormat("--%s=%s", flag.name, flag.default_text), flag.help);
+    const std::string form = flag.name.size() == 1
+                                 ? absl::StrFormat("-%s %s", flag.name, flag.default_text)
+                                 : absl::StrFormat("--%s=%s", flag.name, flag.default_text);
+    text += absl::StrFormat("  %-28s %s\n", form, flag.help);
   }
   return text;
 }

@@ -113,7 +113,8 @@ Status Checkpointer::AdoptTrainingData(const Checkpoint& checkpoint, TrainObserv
   if (resumed_from_ == "auto") {
     return StorageError(absl::StrFormat(
         "%s was trained on other data (%s there, %s here): give the run the data it began with, or "
-        "train the model further on other data by --resume=%s with a new --run_dir",
+        "train the model further on other data with a new --run_dir, by --init=%s (or --resume, if "
+        "the program has no --init)",
         checkpoint.path(), DifferingLines(theirs, ours), DifferingLines(ours, theirs),
         checkpoint.path()));
   }
