@@ -48,9 +48,14 @@ function(dtrain_watch_memory target)
 endfunction()
 
 if(DTRAIN_WITH_CUDA STREQUAL "ON")
-  # T4, A100, H100/H200 and, for what comes later, code the driver compiles.
+  # T4, A100, H100/H200 and, for what comes later, code the driver compiles. 90a has instructions that
+  # only the H100 and H200 have.
   if(NOT CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90 CACHE STRING "GPU architectures")
+    set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90a-real 90-virtual
+      CACHE STRING "GPU architectures")
+  endif()
+  if("${CMAKE_CUDA_ARCHITECTURES}" MATCHES "90a")
+    add_compile_definitions($<$<COMPILE_LANGUAGE:CUDA>:DTRAIN_WITH_WARPGROUPS>)
   endif()
   if(DTRAIN_CCACHE AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)
     set(CMAKE_CUDA_COMPILER_LAUNCHER ${DTRAIN_CCACHE})

@@ -52,7 +52,7 @@ rm -rf "$out" "$out.tar.xz"
 mkdir -p "$out"/{etc,lib/fallback,licenses,tests,share/dtrain/bench}
 cmake --install "$build" --prefix "$out" >/dev/null
 rm -r "$out/include" "$out/lib/cmake"
-cp "${benches[@]/#/$build/bin/}" tools/gpu_check.sh "$out/bin/"
+cp "${benches[@]/#/$build/bin/}" tools/{gpu_check.sh,lab.py} "$out/bin/"
 cp "${test_programs[@]/#/$build/tests/}" "$out/tests/"
 tools/list_tests.py "${movable[@]}" >"$out/tests/tests.txt"
 mkdir "$out/tests/golden"

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # check_kernels.py - fails when a CUDA kernel spills or takes more than tests/device/kernel_resources.tsv says.
 # SPDX-License-Identifier: Apache-2.0
-"""Compares ptxas' reports of a built cuda preset with tests/device/kernel_resources.tsv.
+"""Compares ptxas' reports of a built cuda preset with tests/device/kernel_resources.tsv, and fails where
+ptxas says that it could not let products of a warpgroup run beside other work.
 
   tools/check_kernels.py [--build build/cuda]            compares, exit code 1 where something is worse
   tools/check_kernels.py [--build build/cuda] --update   writes the table anew
@@ -89,6 +90,21 @@ def read_reports(build):
                 usage.shared = int(shared[1]) if shared else 0
                 usage = None
     return kernels
+
+
+def lost_products(build):
+    """What ptxas says of warpgroup products that it serialised (C7508 to C7512), or waits and arrivals
+    that it added to a kernel because they were missing (C7517, C7519)."""
+    found = set()
+    for report in sorted(pathlib.Path(build).rglob("*.cu.o.ptxas")):
+        if not report.with_suffix("").exists():
+            continue
+        for line in report.read_text(errors="replace").splitlines():
+            if match := re.search(r"\((C75(?:08|09|1[0-2]|17|19))\) (.*?)(?: around line \d+)?"
+                                  r"( .*)? in (?:the )?function '(\S+)'", line):
+                found.add((match[4], f"{match[2]}{match[3] or ''} ({match[1]})"))
+    names = demangle({mangled for mangled, _ in found})
+    return sorted(f"{names[mangled]}: {text}" for mangled, text in found)
 
 
 def demangle(names):
@@ -254,6 +270,7 @@ def main():
     if release != known_release:
         print(f"nvcc {release} here, {known_release or 'none'} in the table: registers are not compared")
     problems = list(problems_of(table, known, release == known_release))
+    problems += lost_products(options.build)
     for problem in problems:
         print(problem)
     print(f"{count} kernels of all architectures, {len(problems)} problems")

@@ -44,7 +44,7 @@ TEST_CASE("a value that is an empty optional is a value, not an error") {
   CHECK(error.value_or(5) == 5);
 }
 
-// Known answers of Random123 1.09, kat_vectors, philox4x32 with 10 rounds.
+// Known answers of Random123 1.09, kat_vectors, philox4x32 with 10 rounds, then with 7.
 TEST_CASE("Philox gives the published known answers") {
   CHECK(Philox({0, 0, 0}, 0) ==
         std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
@@ -54,6 +54,12 @@ TEST_CASE("Philox gives the published known answers") {
   const RandomKey pi{0x299f31d0a4093822u, 0x13198a2e, 0x03707344};
   CHECK(Philox(pi, 0x85a308d3243f6a88u) ==
         std::array<uint32_t, 4>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
+  CHECK(Philox<7>({0, 0, 0}, 0) ==
+        std::array<uint32_t, 4>{0x5f6fb709, 0x0d893f64, 0x4f121f81, 0x4f730a48});
+  CHECK(Philox<7>(ones, 0xffffffffffffffffu) ==
+        std::array<uint32_t, 4>{0x5207ddc2, 0x45165e59, 0x4d8ee751, 0x8c52f662});
+  CHECK(Philox<7>(pi, 0x85a308d3243f6a88u) ==
+        std::array<uint32_t, 4>{0x4dfccaba, 0x190a87f0, 0xc47362ba, 0xb6b5242a});
 }
 
 TEST_CASE("a random stream is uniform below its bound") {

@@ -172,31 +172,62 @@ TEST_CASE("sums of several rows at once are the rows' sums") {
   }
 }
 
-TEST_CASE("dropout draws are the scalar Philox's bits") {
+uint16_t HalfOf(const std::array<uint32_t, 4>& words, int64_t half) {
+  const uint32_t word = words[static_cast<size_t>(half / 2)];
+  return static_cast<uint16_t>((half % 2 == 0 ? word : word >> 16) & 0x7fffu);
+}
+
+TEST_CASE("dropout draws are the lower 15 bits of the scalar Philox's halves") {
   const RandomKey key{.seed = 0x123456789abcdef0u, .step = 77, .site = 0xfedcba98u};
-  for (const auto& [rows, blocks, row_blocks] : {std::array<int64_t, 3>{1, 1, 1},
-                                                 {1, 37, 37},
-                                                 {5, 4, 16},
-                                                 {7, 3, 3},
-                                                 {3, 9, 40},
-                                                 {2, 8, 8}}) {
+  for (const int64_t count : {1, 2, 3, 7, 8, 37}) {
     for (const uint64_t first : {uint64_t{0}, uint64_t{12345}, uint64_t{0xfffffffe}}) {
-      std::vector<uint16_t> draws(static_cast<size_t>(rows * blocks * 8) + 256, 0xabcd);
+      std::vector<uint16_t> draws(static_cast<size_t>(count * 8) + 256, 0xabcd);
       int64_t padding = 0;
-      SimdDrawCpu<float>({key, first, rows, blocks, row_blocks, draws.data(), &padding});
+      SimdDrawCpu<float>(
+          {.key = key, .first = first, .count = count, .draws = draws.data(), .padding = &padding});
       int wrong = 0;
-      for (int64_t r = 0; r < rows; ++r) {
-        for (int64_t e = 0; e < blocks * 8; ++e) {
-          const auto words = Philox(key, first + static_cast<uint64_t>(r * row_blocks + e / 8));
-          const uint32_t word = words[static_cast<size_t>(e % 8 / 2)];
-          wrong += draws[static_cast<size_t>(r * blocks * 8 + e)] !=
-                   static_cast<uint16_t>(e % 2 == 0 ? word : word >> 16);
-        }
+      for (int64_t e = 0; e < count * 8; ++e) {
+        const auto words = Philox<7>(key, first + static_cast<uint64_t>(e / 8));
+        wrong += draws[static_cast<size_t>(e)] != HalfOf(words, e % 8);
       }
       CHECK(wrong == 0);
-      for (size_t i = static_cast<size_t>(rows * blocks * 8 + padding); i < draws.size(); ++i) {
+      for (size_t i = static_cast<size_t>(count * 8 + padding); i < draws.size(); ++i) {
         REQUIRE(draws[i] == 0xabcd);
       }
+    }
+  }
+}
+
+TEST_CASE("a draw of scores covers two queries and four keys of a block of 16 by 16") {
+  const RandomKey key{.seed = 0x123456789abcdef0u, .step = 77, .site = 0xfedcba98u};
+  const uint32_t first_row = 0xfffffff9;  // the numbers of rows begin again at 0
+  const uint64_t first_draw = 123456;
+  const uint32_t row_step = 3;
+  for (const int64_t blocks : {1, 2, 3, 8}) {
+    const int64_t row = (blocks + 1) / 2 * 32;
+    std::vector<uint16_t> draws(static_cast<size_t>(16 * row) + 256, 0xabcd);
+    int64_t padding = 0;
+    SimdDrawCpu<float>({.key = key,
+                        .first = first_draw,
+                        .count = blocks,
+                        .first_row = first_row,
+                        .row_step = row_step,
+                        .row = row,
+                        .draws = draws.data(),
+                        .padding = &padding});
+    int wrong = 0;
+    for (int64_t query = 0; query < 16; ++query) {
+      for (int64_t k = 0; k < blocks * 16; ++k) {
+        const auto draw = static_cast<uint64_t>(k / 16 * 4 + k % 8 / 2);
+        const uint32_t number = first_row + static_cast<uint32_t>(query % 8) * row_step;
+        const auto words = Philox<7>(key, uint64_t{number} * 1000 + first_draw + draw);
+        wrong += draws[static_cast<size_t>(query * row + k)] !=
+                 HalfOf(words, 2 * (query / 8 + k / 8 % 2 * 2) + k % 2);
+      }
+    }
+    CHECK(wrong == 0);
+    for (size_t i = static_cast<size_t>(16 * row); i < draws.size(); ++i) {
+      REQUIRE(draws[i] == 0xabcd);
     }
   }
 }

@@ -31,8 +31,10 @@ struct SimdMathArgs {
 
 struct SimdDrawArgs {
   RandomKey key;
-  uint64_t first_block;
-  int64_t rows, blocks, row_blocks;
+  uint64_t first;
+  int64_t count;                         // draws, or blocks of scores
+  uint32_t first_row = 0, row_step = 0;  // rows of 1000 draws
+  int64_t row = 0;                       // of scores; 0 draws rows
   uint16_t* draws;
   int64_t* padding;  // receives kDrawPadding
 };

@@ -46,7 +46,12 @@ void SimdMath(const SimdMathArgs<T>& args) {
 template <typename T>
 void SimdDraw(const SimdDrawArgs& args) {
   *args.padding = kDrawPadding;
-  DrawDropout(args.key, args.first_block, args.rows, args.blocks, args.row_blocks, args.draws);
+  if (args.row == 0) {
+    DrawDropout(args.key, args.first, args.count, args.draws);
+  } else {
+    DrawScores(args.key, args.first_row, args.row_step, 1000, args.first, args.count, args.row,
+               args.draws);
+  }
 }
 
 template void SimdMath<float>(const SimdMathArgs<float>&);

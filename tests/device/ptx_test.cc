@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/device/cuda/ptx.cuh"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -236,6 +238,157 @@ TEST_CASE("copies are refused that nobody waits for, or that do not fit") {
              Contains("an access of 16 bytes at an address aligned to 4"));
   CHECK_THAT(ErrorOf(CopyKernel, {.threads = 32, .shared_bytes = 1016}, {x.data(), y.data()}),
              Contains("outside of shared memory: byte 1008 of the 1016 dynamic bytes"));
+}
+
+TEST_CASE("a permutation of bytes takes bytes and signs of bytes") {
+  CHECK(PermuteBytes(0x33221100, 0x77665544, 0x3210) == 0x33221100);
+  CHECK(PermuteBytes(0x33221100, 0x77665544, 0x7520) == 0x77552200);
+  CHECK(PermuteBytes(0x7f8000ff, 0x00000080, 0xba98) == 0x00ff00ff);
+  CHECK(PermuteBytes(0x7f8000ff, 0x00000080, 0xcc33) == 0xffff7f7f);
+  CHECK(SignOfByte<1>(0x00008000) == 0xffffffff);
+  CHECK(SignOfByte<3>(0x7fffffff) == 0);
+}
+
+// --- Products of a warpgroup ---------------------------------------------------------------------
+
+enum class Mistake {
+  kNone,
+  kNoArrive,       // registers may not be ready
+  kNoFence,        // copies may not be visible
+  kReadsTooEarly,  // sums are read before the wait
+  kNoWait,         // the kernel ends before the products do
+  kOneWarpLess,    // the fourth warp does not take part
+};
+
+struct WarpgroupArgs {
+  const BFloat16* a = nullptr;  // [64, 64]
+  const BFloat16* b = nullptr;  // [64, 64]
+  float* d = nullptr;           // [64, 64]
+  bool a_from_registers = false;
+  bool b_is_transposed = false;  // with a from registers
+  bool adds = false;             // to what d holds
+  Mistake mistake = Mistake::kNone;
+};
+
+// Where chunk `chunk` of row `row` lies, as WarpgroupTile says.
+BFloat16* ChunkOf(BFloat16* tile, int row, int chunk) {
+  return tile + row * 64 + (chunk ^ (row & 7)) * 8;
+}
+
+__global__ void WarpgroupKernel(WarpgroupArgs args) {
+  auto* const a = reinterpret_cast<BFloat16*>(DynamicShared());
+  BFloat16* const b = a + 64 * 64;
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int i = thread; i < 64 * 8; i += 128) {
+    CpAsync16(ChunkOf(a, i / 8, i % 8), args.a + i * 8, true);
+    CpAsync16(ChunkOf(b, i / 8, i % 8), args.b + i * 8, true);
+  }
+  CpAsyncCommit();
+  CpAsyncWait<0>();
+  if (args.mistake != Mistake::kNoFence) FenceAsyncProxy();
+  __syncthreads();
+  const int warp = thread / 32;
+  const int g = thread % 32 / 4, t = thread % 4;
+  const auto at = [&](int n, int i) {
+    return (16 * warp + g + i / 2 * 8) * 64 + 8 * n + 2 * t + i % 2;
+  };
+  float d[8][4];
+  for (int n = 0; n < 8; ++n) {
+    for (int i = 0; i < 4; ++i) d[n][i] = args.adds ? args.d[at(n, i)] : 77.0f;
+  }
+  uint32_t left[4][4];
+  for (int step = 0; step < 4; ++step) {
+    for (int i = 0; i < 4; ++i) {
+      const int row = 16 * warp + g + i % 2 * 8;
+      const BFloat16* const pair = args.a + row * 64 + 16 * step + i / 2 * 8 + 2 * t;
+      left[step][i] = Pair(pair[0], pair[1]);
+    }
+  }
+  if (args.mistake != Mistake::kOneWarpLess || warp != 3) {
+    const WarpgroupTile a_tile = MakeWarpgroupTile(a);
+    const WarpgroupTile b_tile = MakeWarpgroupTile(b);
+    if (args.mistake != Mistake::kNoArrive) WarpgroupArrive();
+    for (int step = 0; step < 4; ++step) {
+      const bool adds = args.adds || step > 0;
+      if (!args.a_from_registers) {
+        WarpgroupProduct<BFloat16>(d, a_tile, b_tile, step, adds);
+      } else if (args.b_is_transposed) {
+        WarpgroupProduct<BFloat16, true>(d, left[step], b_tile, step, adds);
+      } else {
+        WarpgroupProduct<BFloat16, false>(d, left[step], b_tile, step, adds);
+      }
+    }
+    WarpgroupCommit();
+    const bool waits_first = args.mistake != Mistake::kReadsTooEarly;
+    if (waits_first && args.mistake != Mistake::kNoWait) WarpgroupWait<0>(d);
+  }
+  for (int n = 0; n < 8; ++n) {
+    for (int i = 0; i < 4; ++i) args.d[at(n, i)] = d[n][i];
+  }
+  if (args.mistake == Mistake::kReadsTooEarly) WarpgroupWait<0>(d);
+}
+
+constexpr size_t kWarpgroupBytes = size_t{2} * 64 * 64 * sizeof(BFloat16);
+
+// What the kernel says; the sums go to `d`.
+std::string RunWarpgroup(WarpgroupArgs args, std::vector<float>& d) {
+  std::vector<BFloat16> a, b;
+  for (int i = 0; i < 64 * 64; ++i) a.emplace_back(static_cast<float>(ValueA(i / 64, i % 64)));
+  for (int i = 0; i < 64 * 64; ++i) b.emplace_back(static_cast<float>(ValueB(i / 64, i % 64)));
+  d.assign(64 * 64, 5.0f);
+  args.a = a.data();
+  args.b = b.data();
+  args.d = d.data();
+  return ErrorOf(WarpgroupKernel, {.threads = 128, .shared_bytes = kWarpgroupBytes}, args);
+}
+
+TEST_CASE("a warpgroup's products agree with a plain loop at every position") {
+  for (const bool a_from_registers : {false, true}) {
+    for (const bool b_is_transposed : {false, true}) {
+      for (const bool adds : {false, true}) {
+        if (b_is_transposed && !a_from_registers) continue;
+        std::vector<float> d;
+        REQUIRE(RunWarpgroup({.a_from_registers = a_from_registers,
+                              .b_is_transposed = b_is_transposed,
+                              .adds = adds},
+                             d)
+                    .empty());
+        int wrong = 0;
+        for (int row = 0; row < 64; ++row) {
+          for (int column = 0; column < 64; ++column) {
+            int expected = adds ? 5 : 0;
+            for (int k = 0; k < 64; ++k) {
+              expected +=
+                  ValueA(row, k) * (b_is_transposed ? ValueB(k, column) : ValueB(column, k));
+            }
+            wrong += d[static_cast<size_t>(row * 64 + column)] != static_cast<float>(expected);
+          }
+        }
+        CHECK(wrong == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("mistakes around a warpgroup's products are found") {
+  std::vector<float> d;
+  CHECK_THAT(RunWarpgroup({.mistake = Mistake::kNoArrive}, d),
+             Contains("WarpgroupProduct without WarpgroupArrive"));
+  CHECK_THAT(RunWarpgroup({.mistake = Mistake::kNoFence}, d),
+             Contains("FenceAsyncProxy is missing"));
+  CHECK_THAT(RunWarpgroup({.mistake = Mistake::kNoWait}, d),
+             Contains("products of its warpgroup it never waited for"));
+  CHECK_THAT(RunWarpgroup({.mistake = Mistake::kOneWarpLess}, d),
+             Contains("thread 96 started 0 products of its warpgroup, thread 0 4"));
+  REQUIRE(RunWarpgroup({.mistake = Mistake::kReadsTooEarly}, d).empty());
+  CHECK(std::all_of(d.begin(), d.end(), [](float sum) { return std::isnan(sum); }));
+}
+
+__global__ void MisplacedTileKernel(ProductArgs) { MakeWarpgroupTile(DynamicShared() + 512); }
+
+TEST_CASE("a tile of a warpgroup must start at a multiple of 1,024 bytes") {
+  CHECK_THAT(ErrorOf(MisplacedTileKernel, {.threads = 128, .shared_bytes = 9216}, ProductArgs{}),
+             Contains("an access of 1024 bytes at an address aligned to 512"));
 }
 
 }  // namespace

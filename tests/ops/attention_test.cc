@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/ops/attention_engine.h"
 #include "testing/attention_case.h"
 #include "testing/catch.h"
 #include "testing/op_cases.h"
@@ -45,6 +46,8 @@ std::vector<Case> AllCases() {
       {"head size 64, long, causal", {127, 66}, {127, 66}, 1, 64, true},
       {"head size 64, dropout", {17, 65, 0}, {70, 9, 129}, 2, 64, false, 0.3f},
       {"head size 64, dropout, causal", {130}, {130}, 1, 64, true, 0.1f},
+      {"head size 64, many tiles, dropout", {200, 17}, {257, 320}, 2, 64, false, 0.2f},
+      {"head size 64, many tiles, causal", {257, 64}, {257, 64}, 2, 64, true},
       {"head size 32, long, causal", {65, 31}, {65, 31}, 2, 32, true},
       {"head size 32, dropout", {33, 66}, {130, 7}, 1, 32, false, 0.5f},
       {"head size 128", {65, 0, 3}, {33, 4, 129}, 1, 128},
@@ -113,6 +116,36 @@ TEST_CASE("attention backward matches plain loops") {
     for (int64_t row = 0; row < x.dq_store.dim(0); ++row) {
       REQUIRE(ValueAt(x.dq_store, row * x.dq_store.row_stride() + x.hidden) == 77.0);
     }
+  }
+}
+
+// Takes another engine as long as it exists.
+class WithEngine {
+ public:
+  explicit WithEngine(AttentionEngine engine) { SetAttentionEngine(engine); }
+  WithEngine(const WithEngine&) = delete;
+  WithEngine& operator=(const WithEngine&) = delete;
+  ~WithEngine() { SetAttentionEngine(AttentionEngine::kNative); }
+};
+
+TEST_CASE("attention by products of warpgroups matches plain loops") {
+  if (!HasWarpgroupAttention(TestDevice())) return;
+  const WithEngine engine(AttentionEngine::kWarpgroups);
+  const DType dtype = GENERATE(DType::kBFloat16, DType::kFloat16);
+  const double tolerance = ToleranceOf(dtype);
+  for (const Case& test : AllCases()) {
+    if (test.head_dim != 64) continue;
+    INFO(test.name << ", " << Name(dtype));
+    Fixture x(test, dtype, 1.0);
+    x.Forward();
+    x.Backward();
+    const AttentionResult expected = ReferenceAttention(x.problem);
+    CHECK(ErrorOf(x.out, expected.out) <= tolerance);
+    CHECK(ErrorOf(x.log_sum_exp, expected.log_sum_exp) <= ToleranceOf(DType::kFloat32));
+    const AttentionGradients gradients = ReferenceAttentionBackward(x.problem, ValuesOf(x.d_out));
+    CHECK(ErrorOf(x.dv, gradients.dv) <= tolerance);
+    CHECK(ErrorOf(x.dq, gradients.dq) <= tolerance);
+    CHECK(ErrorOf(x.dk, gradients.dk) <= tolerance);
   }
 }
 

@@ -123,11 +123,11 @@ TEST_CASE("embedding backward adds up rare and very frequent tokens") {
   const std::vector<Tensor> d = run();
   Values expected = RowSums(d_out, ValuesOf(ids), kVocab, 77, 3.0, options.dropout);
   for (double& v : expected) v += 1.0;
-  CHECK(Difference(d[0], expected) < 1e-5);
+  CHECK(Difference(d[0], expected) < 3e-5);
   CHECK(MarginsUntouched(d[0]));
   expected = RowSums(d_out, ValuesOf(position_ids), 3, -1, 1.0, options.dropout);
   for (double& v : expected) v += 2.0;
-  CHECK(Difference(d[1], expected) < 1e-5);
+  CHECK(Difference(d[1], expected) < 3e-5);
   CHECK(MarginsUntouched(d[1]));
   const std::vector<Tensor> again = run();
   CHECK(ValuesOf(again[0]) == ValuesOf(d[0]));

@@ -497,8 +497,10 @@ Status Run(const Options& options) {
                       Named<AttentionEngine>("attention", options.attention,
                                              {{"native", AttentionEngine::kNative},
                                               {"auto", AttentionEngine::kAuto},
-                                              {"cudnn", AttentionEngine::kCudnn}}));
-  if (engine != AttentionEngine::kNative && !WhyNoCudnn().empty()) {
+                                              {"cudnn", AttentionEngine::kCudnn},
+                                              {"warpgroups", AttentionEngine::kWarpgroups}}));
+  const bool wants_cudnn = engine == AttentionEngine::kAuto || engine == AttentionEngine::kCudnn;
+  if (wants_cudnn && !WhyNoCudnn().empty()) {
     return UsageError("--attention=" + options.attention + ": " + WhyNoCudnn());
   }
   DT_ASSIGN_OR_RETURN(const bool training,
@@ -555,7 +557,8 @@ Status Main(int argc, char** argv) {
   flags.Add("recompute_every", "k of every_k", &options.recompute_every);
   flags.Add("gelu", "erf or tanh, of the encoders alone", &options.gelu);
   flags.Add("gemm_tuning", "off, heuristic or measure", &options.gemm_tuning);
-  flags.Add("attention", "native, auto or cudnn, which takes --dropout=0", &options.attention);
+  flags.Add("attention", "native, auto, cudnn, which takes --dropout=0, or warpgroups",
+            &options.attention);
   flags.Add("graph", "repeats forward and backward as a CUDA graph", &options.graph);
   flags.Add("threads", "compute threads", &options.threads);
   flags.Add("steps", "timed steps, after some of warm-up", &options.steps);

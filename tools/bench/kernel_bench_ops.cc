@@ -166,6 +166,7 @@ void BenchAttention(DeviceMeter& meter, const ModelSizes& model, bool causal,
   const std::string name = std::string(causal ? "attention_causal" : "attention") + " " +
                            std::to_string(model.sequences) + " x " + std::to_string(model.length) +
                            " x " + std::to_string(hidden) +
+                           (engine == AttentionEngine::kWarpgroups ? " warpgroups" : "") +
                            (engine == AttentionEngine::kCudnn ? " cuDNN"
                             : dropout.probability > 0         ? ""
                                                               : " no dropout");
@@ -205,10 +206,14 @@ void BenchAttention(DeviceMeter& meter, const ModelSizes& model, bool causal,
 
 // With dropout as the models have it; then without, where cuDNN's kernels are the yardstick.
 void BenchAttentions(DeviceMeter& meter, const ModelSizes& model, bool causal) {
-  BenchAttention(meter, model, causal, ModelDropout(meter, model.sequences * model.length),
-                 AttentionEngine::kNative);
+  const Dropout dropout = ModelDropout(meter, model.sequences * model.length);
+  BenchAttention(meter, model, causal, dropout, AttentionEngine::kNative);
   if (meter.type() == DType::kFloat32) return;
   BenchAttention(meter, model, causal, {}, AttentionEngine::kNative);
+  if (HasWarpgroupAttention(meter.stream().device()) && model.hidden == 64 * model.num_heads) {
+    BenchAttention(meter, model, causal, dropout, AttentionEngine::kWarpgroups);
+    BenchAttention(meter, model, causal, {}, AttentionEngine::kWarpgroups);
+  }
   if (WhyNoCudnn().empty()) BenchAttention(meter, model, causal, {}, AttentionEngine::kCudnn);
 }
 

@@ -19,9 +19,9 @@ struct AttentionOptions {
   int num_heads = 1;
   bool causal = false;  // query i of a sequence sees keys 0..i; requires as many queries as keys
   float scale = 0.0f;   // 0 means 1 / sqrt(head_dim)
-  // Dropout of the probabilities. Element number: (query's number * num_heads + head) * 2^20 + the
-  // key's position in its sequence. Queries are rows of q. If dropout.row_numbers is given, a
-  // sequence's queries are numbered consecutively from its first query's row number.
+  // Dropout of the probabilities, drawn in blocks as dropout.h says. Queries are rows of q. If
+  // dropout.row_numbers is given, a sequence's queries are numbered consecutively from its first
+  // query's row number.
   Dropout dropout = {};
 };
 

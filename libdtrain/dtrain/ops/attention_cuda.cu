@@ -7,12 +7,14 @@
 #include "dtrain/base/check.h"
 #include "dtrain/device/copy.h"
 #include "dtrain/device/cuda/runtime.h"
+#include "dtrain/ops/attention_engine.h"
 #include "dtrain/ops/internal/attention_device.h"
 #include "dtrain/ops/internal/attention_flash_backward.cuh"
 #include "dtrain/ops/internal/attention_flash_forward.cuh"
 #include "dtrain/ops/internal/attention_plain.cuh"
 #include "dtrain/ops/internal/attention_plans.h"
 #include "dtrain/ops/internal/attention_row_backward.cuh"
+#include "dtrain/ops/internal/attention_warpgroup.cuh"
 
 namespace dtrain {
 namespace {
@@ -85,6 +87,10 @@ bool TakesFlash(const AttentionArgs& args, bool backward, const Device& device) 
   }
 }
 
+bool TakesWarpgroups(const Device& device) {
+  return CurrentAttentionEngine() == AttentionEngine::kWarpgroups && HasWarpgroupKernels(device);
+}
+
 template <int kRowTiles>
 inline constexpr int kFlashForwardRows = (kFlashWarps * 16) * kRowTiles;
 
@@ -98,6 +104,14 @@ void FlashForward(const AttentionArgs& args, Stream& stream) {
 
 template <typename T, int kDim, bool kDropout>
 void FlashForwardOfDim(const AttentionArgs& args, Stream& stream) {
+  if constexpr (kDim == kWarpgroupDim) {
+    if (TakesWarpgroups(stream.device())) {
+      return Launch(
+          WarpgroupAttentionForwardKernel<T, kDropout>,
+          ShapeOf(args, args.max_queries, kFlashTile, kFlashThreads, FlashSharedBytes<kDim>()),
+          args, stream);
+    }
+  }
   // 128 queries per block halve the reads of K and V. They are used if sequences are long enough,
   // the data fits into registers, and there are enough blocks for all multiprocessors.
   if constexpr (kDim <= 64 && !kDropout) {
@@ -120,6 +134,18 @@ void FlashBackwardOfDim(const AttentionArgs& args, Stream& stream) {
           RowAttentionBackwardKernel<Row>,
           ShapeOf(args, kRowKernelRows, kRowKernelRows, kRowKernelThreads, Row::kSharedBytes), args,
           stream);
+    }
+  }
+  if constexpr (kDim == kWarpgroupDim) {
+    if (TakesWarpgroups(stream.device())) {
+      using OwnQueries = WarpgroupBackwardTraits<T, false, kDropout>;
+      using OwnKeys = WarpgroupBackwardTraits<T, true, kDropout>;
+      Launch(WarpgroupAttentionBackwardKernel<OwnQueries>,
+             ShapeOf(args, args.max_queries, kFlashTile, kFlashThreads, OwnQueries::kSharedBytes),
+             args, stream);
+      return Launch(WarpgroupAttentionBackwardKernel<OwnKeys>,
+                    ShapeOf(args, args.max_keys, kFlashTile, kFlashThreads, OwnKeys::kSharedBytes),
+                    args, stream);
     }
   }
   using OwnQueries = FlashBackwardTraits<T, kDim, false, kDropout>;
@@ -190,6 +216,15 @@ void Run(const AttentionArgs& args, bool backward, Stream& stream) {
 }
 
 }  // namespace
+
+bool HasWarpgroupKernels([[maybe_unused]] const Device& device) {
+#if defined(DTRAIN_WITH_WARPGROUPS) || !defined(__CUDACC__)
+  constexpr int kHopper = 90;
+  return KindOf(device).compute_capability == kHopper;
+#else
+  return false;
+#endif
+}
 
 AttentionOnDevice PutOnDevice(const AttentionArgs& host_args, size_t bytes, Stream& stream) {
   constexpr size_t kAlignment = 256;

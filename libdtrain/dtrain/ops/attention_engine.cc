@@ -72,6 +72,14 @@ std::pair<AttentionPlanShape, AttentionPlan> ReadAttentionPlan(PlanFields& read)
 AttentionEngine CurrentAttentionEngine() { return EngineOfThread().engine; }
 void SetAttentionEngine(AttentionEngine engine) { EngineOfThread().engine = engine; }
 
+bool HasWarpgroupAttention([[maybe_unused]] const Device& device) {
+  if constexpr (kWithCuda) {
+    return device.type == DeviceType::kCuda && HasWarpgroupKernels(device);
+  } else {
+    return false;
+  }
+}
+
 std::string WhyNoCudnn() {
   if constexpr (kWithCuda) {
     return cuda::WhyNoFusedAttention();

@@ -22,14 +22,19 @@
 namespace dtrain {
 
 enum class AttentionEngine {
-  kNative,  // our kernels
-  kAuto,    // cuDNN where a measurement showed that it is faster
-  kCudnn    // cuDNN wherever it has a kernel
+  kNative,     // our kernels
+  kAuto,       // cuDNN where a measurement showed that it is faster
+  kCudnn,      // cuDNN wherever it has a kernel
+  kWarpgroups  // our kernels, on an H100 or H200 those of attention_warpgroup.cuh for heads of 64.
+               // For benchmarks and tests, until a GPU has shown that they are right and faster
 };
 
 // The engine of the calling thread.
 AttentionEngine CurrentAttentionEngine();
 void SetAttentionEngine(AttentionEngine engine);
+
+// True if kWarpgroups has kernels for this GPU in this program.
+bool HasWarpgroupAttention(const Device& device);
 
 // Empty if this program can use cuDNN; otherwise the reason and what to install.
 std::string WhyNoCudnn();

@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kTileThreads, kForwardBlocks<T>)
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) y[i] = A::Value(x[b][i] + bias[i]);
       if (args.dropout.on) {
-        const uint32_t kept = KeptOfPiece<kWidth>(args.dropout, row, args.columns, at.column);
+        const KeptElements kept = KeptOfPiece<kWidth>(args.dropout, row, args.columns, at.column);
 #pragma unroll
         for (int i = 0; i < kWidth; ++i) y[i] = ApplyDropout(y[i], kept, i, args.dropout.scale);
       }
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks)
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) dx[i] = A::Gradient(x[b][i] + bias[i], d[b][i]);
       if (args.dropout.on) {
-        uint32_t kept = ~0u;
+        KeptElements kept;
         if constexpr (!std::is_same_v<A, ReluFromOutput>) {
           kept = KeptOfPiece<kWidth>(args.dropout, row, args.columns, at.column);
         }

@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     for (int b = 0; b < kTileBatch; ++b) {
       const int64_t row = r + b * kTileRows;
       if (row >= at.end) continue;
-      const uint32_t kept = KeptOfPiece<kWidth>(args.dropout, row, args.columns, at.column);
+      const KeptElements kept = KeptOfPiece<kWidth>(args.dropout, row, args.columns, at.column);
       float out[kWidth];
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     for (int b = 0; b < kTileBatch; ++b) {
       const int64_t row = r + b * kTileRows;
       if (row >= at.end) continue;
-      const uint32_t kept = KeptOfPiece<kWidth>(args.dropout, row, args.columns, at.column);
+      const KeptElements kept = KeptOfPiece<kWidth>(args.dropout, row, args.columns, at.column);
       float dx[kWidth];
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {

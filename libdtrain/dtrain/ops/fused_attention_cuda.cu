@@ -193,7 +193,8 @@ bool IsFaster(const FusedAttentionShape& shape, const AttentionArgs& args,
 bool RunFusedAttention(const AttentionArgs& host_args, DType type, bool backward,
                        const std::function<void()>& native, Stream& stream) {
   const AttentionEngine engine = CurrentAttentionEngine();
-  if (engine == AttentionEngine::kNative || !CanTake(host_args, type, backward)) return false;
+  const bool is_ours = engine == AttentionEngine::kNative || engine == AttentionEngine::kWarpgroups;
+  if (is_ours || !CanTake(host_args, type, backward)) return false;
   const FusedAttentionShape shape = ShapeOf(host_args, type, backward);
   if (engine == AttentionEngine::kAuto && !IsFaster(shape, host_args, native, stream)) return false;
   FusedAttention* const graph = FindGraph(shape, stream.device());

@@ -155,7 +155,9 @@ void WaitForCopies(int groups_in_flight) {
     return copy.group < thread.groups - groups_in_flight;
   };
   for (const PendingCopy& copy : thread.copies) {
-    if (is_due(copy)) Complete(copy);
+    if (!is_due(copy)) continue;
+    Complete(copy);
+    thread.has_unfenced_copies = true;
   }
   std::erase_if(thread.copies, is_due);
 }

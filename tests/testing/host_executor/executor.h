@@ -83,7 +83,7 @@ void WarpOperation(const char* name, unsigned mask, void* operand, Combine combi
 
 // The block's object that belongs to `key`, made when first asked for.
 void* StaticShared(const void* key, size_t bytes, size_t alignment);
-// The block's Grid::shared_bytes, aligned to 128 bytes.
+// The block's Grid::shared_bytes, aligned to 1,024 bytes.
 unsigned char* DynamicSharedMemory();
 
 // Throw Error unless `address` is a multiple of `bytes`; unless the range is shared memory.

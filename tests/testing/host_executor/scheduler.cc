@@ -21,6 +21,7 @@ namespace host_executor {
 namespace {
 
 constexpr int kMaxThreads = 1024;
+constexpr int kWarpgroupThreads = 4 * kLanes;
 constexpr unsigned kFullMask = 0xffffffffu;
 
 bool SameText(const char* a, const char* b) { return a == b || std::strcmp(a, b) == 0; }
@@ -140,6 +141,8 @@ void Executor::RunBlock(int64_t block, const Grid& grid) {
     Thread& thread = *threads_[static_cast<size_t>(i)];
     thread.groups = 0;
     thread.copies.clear();
+    thread.has_unfenced_copies = false;
+    thread.products = {};
     thread.fiber.Start(&ThreadMain);
   }
   Arrange(warp_turns_, num_threads_ / kLanes);
@@ -188,6 +191,14 @@ void Executor::CheckAllDone() {
     what.pop_back();
     Fail(what);
   }
+  for (int i = kLanes; i < num_threads_; ++i) {
+    const int first = i / kWarpgroupThreads * kWarpgroupThreads;
+    const int of_first = threads_[static_cast<size_t>(first)]->products.started;
+    const int mine = threads_[static_cast<size_t>(i)]->products.started;
+    if (mine == of_first) continue;
+    Fail(absl::StrCat("thread ", i, " started ", mine, " products of its warpgroup, thread ", first,
+                      " ", of_first));
+  }
   if (const unsigned char* const overrun = shared_.FindOverrun()) {
     Fail(absl::StrCat("a byte outside of shared memory was written: ", shared_.Describe(overrun)));
   }
@@ -211,6 +222,9 @@ void Executor::ThreadMain() {
 void Executor::LeaveKernel() {
   ++done_;
   if (!current_->copies.empty()) Fail("left the kernel with copies it never waited for");
+  if (!current_->products.running.empty()) {
+    Fail("left the kernel with products of its warpgroup it never waited for");
+  }
   if (barrier_.arrived > 0) {
     Fail(absl::StrCat("left the kernel while thread ", barrier_.first, " waits at ",
                       Place(barrier_.name, barrier_.location)));
@@ -237,6 +251,14 @@ void Executor::Suspend(Status status) {
 
 void Executor::Wake(int first, int last, Status from) {
   std::replace(status_.begin() + first, status_.begin() + last, from, Status::kReady);
+}
+
+const Thread* Executor::UnfencedThread() const {
+  for (int i = 0; i < num_threads_; ++i) {
+    const Thread& thread = *threads_[static_cast<size_t>(i)];
+    if (thread.has_unfenced_copies) return &thread;
+  }
+  return nullptr;
 }
 
 void Executor::ArriveAtBarrier(const Location& location) {

@@ -3,6 +3,7 @@
 #ifndef DTRAIN_TESTING_HOST_EXECUTOR_SCHEDULER_H_
 #define DTRAIN_TESTING_HOST_EXECUTOR_SCHEDULER_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -13,6 +14,7 @@
 
 #include "testing/host_executor/executor.h"
 #include "testing/host_executor/fiber.h"
+#include "testing/host_executor/ptx_twins.h"
 #include "testing/host_executor/shared_memory.h"
 
 namespace dtrain::host_executor {
@@ -28,6 +30,24 @@ struct PendingCopy {
   int group;
 };
 
+// A thread's part in the products of its warpgroup.
+struct WarpgroupProducts {
+  struct Product {
+    WarpgroupOperands operands;
+    int group;
+  };
+  struct Sum {
+    float* d;
+    std::array<float, 32> values;
+  };
+
+  bool has_arrived = false;
+  int groups = 0;   // committed
+  int started = 0;  // in the whole kernel
+  std::vector<Product> running;
+  std::vector<Sum> sums;  // what d will be
+};
+
 struct Thread {
   explicit Thread(int thread_index) : fiber(thread_index), index(thread_index) {}
 
@@ -35,6 +55,8 @@ struct Thread {
   int index;
   int groups = 0;  // of copies, committed
   std::vector<PendingCopy> copies;
+  bool has_unfenced_copies = false;  // arrived, and not yet visible to the async proxy
+  WarpgroupProducts products;
 };
 
 // Where some threads wait for the others.
@@ -67,6 +89,8 @@ class Executor {
   [[noreturn]] void Abandon(const std::string& what);
 
   Thread* current() const { return current_; }
+  // A thread of the block with copies that the async proxy does not see, or null.
+  const Thread* UnfencedThread() const;
   SharedMemory& shared() { return shared_; }
   const SharedMemory& shared() const { return shared_; }
 

@@ -55,7 +55,7 @@ void SharedMemory::Reset(size_t dynamic_bytes) {
   static_bytes_ = 0;
   Forbid(memory_, kFence);
   used_ = kFence;
-  dynamic_ = Add(nullptr, dynamic_bytes, 128);
+  dynamic_ = Add(nullptr, dynamic_bytes, 1024);
 }
 
 unsigned char* SharedMemory::Add(const void* key, size_t bytes, size_t alignment) {

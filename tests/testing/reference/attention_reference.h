@@ -9,6 +9,7 @@
 
 #include "dtrain/base/random.h"
 #include "dtrain/ops/attention.h"
+#include "testing/reference/dropout.h"
 
 namespace dtrain {
 
@@ -32,16 +33,17 @@ struct AttentionGradients {
 
 namespace reference {
 
-// The factor of an element of the probabilities: 0 or 1 / (1 - p).
-inline double Keep(const AttentionProblem& x, int64_t query_token, int64_t head, int64_t position) {
-  const Dropout& dropout = x.options.dropout;
-  if (dropout.probability == 0.0f) return 1.0;
-  const int64_t element = (query_token * x.options.num_heads + head) * (1 << 20) + position;
-  const auto words = Philox(dropout.key, static_cast<uint64_t>(element / 8));
-  const uint32_t word = words[static_cast<size_t>(element % 8 / 2)];
-  const uint32_t bits = element % 2 == 0 ? word & 0xffffu : word >> 16;
-  const auto threshold = static_cast<uint32_t>(std::lround(dropout.probability * 65536.0f));
-  return bits >= threshold ? 1.0 / (1.0 - double{dropout.probability}) : 0.0;
+// The factor of the probability of a sequence's query and key: 0 or 1 / (1 - p).
+inline double Keep(const AttentionProblem& x, int64_t sequence, int64_t query, int64_t head,
+                   int64_t key) {
+  if (x.options.dropout.probability == 0.0f) return 1.0;
+  const int64_t upper_query = query / 8 % 2;
+  const int64_t upper_key = key / 8 % 2;
+  const int64_t row = x.queries.begin(sequence) + query - 8 * upper_query;
+  const int64_t draw = (row * x.options.num_heads + head) * (1 << 18) + key / 16 * 4 + key % 8 / 2;
+  return FactorOfHalf(x.options.dropout,
+                      Philox<7>(x.options.dropout.key, static_cast<uint64_t>(draw)),
+                      static_cast<uint64_t>(2 * (upper_query + 2 * upper_key) + key % 2));
 }
 
 inline double Dot(const std::vector<double>& a, int64_t at_a, const std::vector<double>& b,
@@ -89,7 +91,7 @@ inline AttentionResult ReferenceAttention(const AttentionProblem& x) {
             x, s, i, h, &result.log_sum_exp[static_cast<size_t>(token * heads + h)]);
         for (size_t j = 0; j < p.size(); ++j) {
           const auto position = static_cast<int64_t>(j);
-          const double kept = p[j] * reference::Keep(x, token, h, position);
+          const double kept = p[j] * reference::Keep(x, s, i, h, position);
           const int64_t at_v = (x.keys.begin(s) + position) * x.hidden() + h * x.head_dim;
           for (int64_t d = 0; d < x.head_dim; ++d) {
             result.out[static_cast<size_t>(token * x.hidden() + h * x.head_dim + d)] +=
@@ -123,7 +125,7 @@ inline AttentionGradients ReferenceAttentionBackward(const AttentionProblem& x,
       for (size_t j = 0; j < p.size(); ++j) {
         const auto position = static_cast<int64_t>(j);
         const int64_t at_k = (x.keys.begin(s) + position) * x.hidden() + h * dim;
-        const double keep = reference::Keep(x, token, h, position);
+        const double keep = reference::Keep(x, s, i / heads, h, position);
         dp[j] = keep * reference::Dot(d_out, at_q, x.v, at_k, dim);
         inner += p[j] * dp[j];
         for (int64_t d = 0; d < dim; ++d) {

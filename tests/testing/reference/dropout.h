@@ -3,6 +3,7 @@
 #ifndef DTRAIN_TESTS_TESTING_REFERENCE_DROPOUT_H_
 #define DTRAIN_TESTS_TESTING_REFERENCE_DROPOUT_H_
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -12,13 +13,19 @@
 
 namespace dtrain::reference {
 
-// What element e is multiplied with: 0 or 1 / (1 - p).
+// What an element is multiplied with that has this half of a draw's words: 0 or 1 / (1 - p).
+inline double FactorOfHalf(const Dropout& dropout, const std::array<uint32_t, 4>& words,
+                           uint64_t half) {
+  const uint32_t word = words[half / 2];
+  const uint32_t bits = (half % 2 == 0 ? word : word >> 16) & 0x7fffu;
+  const double p = static_cast<double>(dropout.probability);
+  return bits < static_cast<uint32_t>(std::lround(p * 32768.0)) ? 0.0 : 1.0 / (1.0 - p);
+}
+
+// What element e is multiplied with.
 inline double DropoutFactor(const Dropout& dropout, uint64_t e) {
   if (dropout.probability == 0.0f) return 1.0;
-  const uint32_t word = Philox(dropout.key, e / 8)[(e % 8) / 2];
-  const uint32_t draw = e % 2 == 0 ? word & 0xffffu : word >> 16;
-  const double p = static_cast<double>(dropout.probability);
-  return draw < static_cast<uint32_t>(std::lround(p * 65536.0)) ? 0.0 : 1.0 / (1.0 - p);
+  return FactorOfHalf(dropout, Philox<7>(dropout.key, e / 8), e % 8);
 }
 
 // x times the factors of elements 0, 1, 2, ...

@@ -477,8 +477,9 @@ inline LongVec MultiplyLow(LongVec a, LongVec b) {
 #endif
 }
 
-// Philox(key, index) of base/random.h for one index per lane: words 0 and 1 in `low`, words 2 and 3
-// in `high`. During the rounds, the upper halves of the state hold garbage that no product reads.
+// Philox<kDropoutRounds>(key, index) of base/random.h for one index per lane: words 0 and 1 in
+// `low`, words 2 and 3 in `high`. During the rounds, the upper halves of the state hold garbage
+// that no product reads.
 inline void PhiloxLanes(const RandomKey& key, LongVec index, LongVec& low, LongVec& high) {
   const LongVec m0 = LongVec{} + 0xD2511F53u;
   const LongVec m1 = LongVec{} + 0xCD9E8D57u;
@@ -488,7 +489,7 @@ inline void PhiloxLanes(const RandomKey& key, LongVec index, LongVec& low, LongV
   LongVec c3 = LongVec{} + key.site;
   uint32_t k0 = static_cast<uint32_t>(key.seed);
   uint32_t k1 = static_cast<uint32_t>(key.seed >> 32);
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < kDropoutRounds; ++round) {
     const LongVec p0 = MultiplyLow(c0, m0);
     const LongVec p1 = MultiplyLow(c2, m1);
     c0 = (p1 >> 32) ^ c1 ^ k0;
@@ -502,8 +503,11 @@ inline void PhiloxLanes(const RandomKey& key, LongVec index, LongVec& low, LongV
   high = (c2 & 0xffffffffu) | (c3 << 32);
 }
 
-// Writes the 8 random 16-bit numbers of each lane's block, lane by lane.
-inline void StoreBlocks(LongVec low, LongVec high, uint16_t* draws) {
+// Keeps the bits of each half of a word that dropout compares.
+inline LongVec ComparedBits(LongVec words) { return words & 0x7fff7fff7fff7fffu; }
+
+// Writes the 8 random 15-bit numbers of each lane's draw, lane by lane.
+inline void StoreDraws(LongVec low, LongVec high, uint16_t* draws) {
 #if defined(__AVX512F__)
   const LongVec a = __builtin_shufflevector(low, high, 0, 8, 1, 9, 2, 10, 3, 11);
   const LongVec b = __builtin_shufflevector(low, high, 4, 12, 5, 13, 6, 14, 7, 15);
@@ -528,38 +532,75 @@ inline LongVec CountLanes() {
 // DrawDropout() may write up to this many elements more than requested.
 inline constexpr int kDrawPadding = 8 * kLongLanes;
 
-// Draws the 16 random bits of every element of `rows` rows (ops/dropout.h). Row r has blocks * 8
-// elements and starts at element (first_block + r * row_blocks) * 8. draws: [rows, blocks * 8],
-// followed by kDrawPadding elements that may be overwritten.
-inline void DrawDropout(const RandomKey& key, uint64_t first_block, int64_t rows, int64_t blocks,
-                        int64_t row_blocks, uint16_t* draws) {
-  const int64_t total = rows * blocks;
-  int64_t column = 0;
-  uint64_t row_start = first_block;
-  for (int64_t done = 0; done < total; done += kLongLanes) {
-    LongVec index = CountLanes() + (row_start + static_cast<uint64_t>(column));
-    if (column + kLongLanes < blocks) {
-      column += kLongLanes;
-    } else {
-      for (int lane = 0; lane < kLongLanes; ++lane) {
-        index[lane] = row_start + static_cast<uint64_t>(column);
-        if (++column == blocks) {
-          column = 0;
-          row_start += static_cast<uint64_t>(row_blocks);
-        }
-      }
-    }
+// Draws the random bits of the elements of `count` draws from `first` on (ops/dropout.h). draws:
+// [count * 8], followed by kDrawPadding elements that may be overwritten.
+inline void DrawDropout(const RandomKey& key, uint64_t first, int64_t count, uint16_t* draws) {
+  for (int64_t done = 0; done < count; done += kLongLanes) {
     LongVec low;
     LongVec high;
-    PhiloxLanes(key, index, low, high);
-    StoreBlocks(low, high, draws + done * 8);
+    PhiloxLanes(key, CountLanes() + (first + static_cast<uint64_t>(done)), low, high);
+    StoreDraws(ComparedBits(low), ComparedBits(high), draws + done * 8);
   }
 }
 
-// Like above, for one row of `blocks` blocks.
-inline void DrawDropout(const RandomKey& key, uint64_t first_block, int64_t blocks,
-                        uint16_t* draws) {
-  DrawDropout(key, first_block, 1, blocks, blocks, draws);
+// The lanes' even words, then their odd words: `from` first, then `then`, for each four lanes (or
+// all, if there are fewer).
+inline LongVec EvenWords(LongVec from, LongVec then) {
+  const auto a = reinterpret_cast<UintVec>(from);
+  const auto b = reinterpret_cast<UintVec>(then);
+#if defined(__AVX512F__)
+  return reinterpret_cast<LongVec>(
+      __builtin_shufflevector(a, b, 0, 2, 4, 6, 16, 18, 20, 22, 8, 10, 12, 14, 24, 26, 28, 30));
+#elif defined(__AVX2__)
+  return reinterpret_cast<LongVec>(__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14));
+#else
+  return reinterpret_cast<LongVec>(__builtin_shufflevector(a, b, 0, 2, 4, 6));
+#endif
+}
+
+// Draws the random bits of attention's probabilities (ops/dropout.h) for 16 queries and `blocks`
+// blocks of 16 keys. The lower eight queries have the rows first_row, first_row + row_step, ..., of
+// draws_of_row draws each. first_draw: the first key's draw in its row. draws: [16, stride], stride
+// >= blocks * 16 and a multiple of 4 * kLongLanes.
+inline void DrawScores(const RandomKey& key, uint32_t first_row, uint32_t row_step,
+                       uint32_t draws_of_row, uint64_t first_draw, int64_t blocks, int64_t stride,
+                       uint16_t* draws) {
+  constexpr int64_t kDrawsOfBlock = 4;
+  constexpr int64_t kWholeBlocks = kLongLanes < kDrawsOfBlock ? 1 : kLongLanes / kDrawsOfBlock;
+  for (int64_t query = 0; query < 8; ++query) {
+    uint16_t* const lower = draws + query * stride;
+    uint16_t* const upper = lower + 8 * stride;
+    const uint64_t first = uint64_t{first_row} * draws_of_row + first_draw;
+    for (int64_t block = 0; block < blocks; block += kWholeBlocks) {
+      for (int64_t draw = 0; draw < kDrawsOfBlock; draw += kLongLanes) {
+        LongVec low;
+        LongVec high;
+        PhiloxLanes(key,
+                    CountLanes() + (first + static_cast<uint64_t>(block * kDrawsOfBlock + draw)),
+                    low, high);
+        low = ComparedBits(low);
+        high = ComparedBits(high);
+        const LongVec of_lower = EvenWords(low, high);
+        const LongVec of_upper = EvenWords(low >> 32, high >> 32);
+        uint16_t* const to_lower = lower + block * 16 + 2 * draw;
+        uint16_t* const to_upper = upper + block * 16 + 2 * draw;
+        if constexpr (kLongLanes >= kDrawsOfBlock) {
+          std::memcpy(to_lower, &of_lower, sizeof(of_lower));
+          std::memcpy(to_upper, &of_upper, sizeof(of_upper));
+        } else {
+          // Half a vector is of the first eight keys, half of the others.
+          constexpr size_t kHalf = sizeof(LongVec) / 2;
+          const auto* const lower_bytes = reinterpret_cast<const char*>(&of_lower);
+          const auto* const upper_bytes = reinterpret_cast<const char*>(&of_upper);
+          std::memcpy(to_lower, lower_bytes, kHalf);
+          std::memcpy(to_lower + 8, lower_bytes + kHalf, kHalf);
+          std::memcpy(to_upper, upper_bytes, kHalf);
+          std::memcpy(to_upper + 8, upper_bytes + kHalf, kHalf);
+        }
+      }
+    }
+    first_row += row_step;
+  }
 }
 
 // `scale` in each lane whose element is kept, 0 if it is dropped.

@@ -45,9 +45,10 @@ __device__ __forceinline__ T& SharedStorage() {
   return storage;
 }
 
-// The block's dynamic shared memory of LaunchShape::shared_bytes, aligned to 128 bytes.
+// The block's dynamic shared memory of LaunchShape::shared_bytes, aligned to 1,024 bytes, as tiles
+// of warpgroup products must be.
 __device__ __forceinline__ unsigned char* DynamicShared() {
-  extern __shared__ __align__(128) unsigned char dtrain_dynamic_shared[];
+  extern __shared__ __align__(1024) unsigned char dtrain_dynamic_shared[];
   return dtrain_dynamic_shared;
 }
 

@@ -32,7 +32,10 @@ struct FlashBackwardTraits {
   static constexpr bool kHoldsY = kDim < 128 || !kOwnKeys;
   static constexpr bool kKeepsScores = false;
   static constexpr int kBlocks = kDim <= 64 && kTargetCapability >= 80 ? 3 : 1;
+  static constexpr bool kWarpgroup = false;
   // Own y, if it is not held in registers, is stored after the stages.
+  static constexpr int kOwnX = 2;  // tiles
+  static constexpr int kOwnY = kHoldsY ? 3 : 4;
   static constexpr int kTiles = kHoldsY ? 4 : 5;
   static constexpr size_t kSharedBytes =
       size_t{kTiles} * kFlashTile * kDim * sizeof(T) + 4 * kFlashTile * sizeof(float);
@@ -77,8 +80,8 @@ __device__ __forceinline__ void FlashBackwardTile(const AttentionArgs& args,
   constexpr bool kOwnKeys = Traits::kOwnKeys;
   constexpr int kTileElements = kFlashTile * kDim;
   T* const tiles = reinterpret_cast<T*>(DynamicShared());
-  T* const own_x = tiles + 2 * kTileElements;
-  T* const own_y = tiles + (Traits::kHoldsY ? 3 : 4) * kTileElements;
+  T* const own_x = tiles + Traits::kOwnX * kTileElements;
+  T* const own_y = tiles + Traits::kOwnY * kTileElements;
   const FlashStatistics statistics = {
       reinterpret_cast<float*>(tiles + Traits::kTiles * kTileElements)};
   const AttentionSide<T> own = AttentionSideOf<T, !kOwnKeys>(args, at);
@@ -106,13 +109,15 @@ __device__ __forceinline__ void FlashBackwardTile(const AttentionArgs& args,
   CpAsyncWait<1>();
   __syncthreads();
   const int warp_row = WarpIndex() * 16;
-  const bool has_rows = at.first_row + warp_row < own.rows;
+  // Warps of a warpgroup work together, whether they have rows or not.
+  const bool has_rows = Traits::kWarpgroup || at.first_row + warp_row < own.rows;
   FlashGradientRows<Traits> rows;
-  rows.Start(own_x, own_y, warp_row, at.first_row + warp_row);
+  rows.Start(args, at, own_x, own_y, warp_row);
   if constexpr (!kOwnKeys) rows.LoadStatistics(args, at, statistics.Delta(0) + warp_row);
   for (int first_other = begin; first_other < end; first_other += kFlashTile) {
     const int stage = (first_other - begin) / kFlashTile % 2;
     CpAsyncWait<0>();
+    if constexpr (Traits::kWarpgroup) FenceAsyncProxy();
     __syncthreads();  // this stage has arrived, and the other one is no longer read
     const int next = first_other + kFlashTile;
     float next_statistics = 0.0f;

@@ -47,9 +47,12 @@ struct FlashRows {
   float scores[kBlocks][4];
   float maximum[2], sum[2];  // for the lane's two rows; `sum` covers only this lane's columns
   int first;                 // the first query
+  KeptQueryRows kept;
 
-  __device__ __forceinline__ void Start(const T* tile, int row, int first_query) {
-    first = first_query;
+  __device__ __forceinline__ void Start(const AttentionArgs& args, const AttentionPlace& at,
+                                        const T* tile, int row) {
+    first = at.first_row + row;
+    if constexpr (kDropout) kept.Start(args, at, first);
     q_tile = tile;
     tile_row = row;
     if constexpr (kHoldsQ) {
@@ -122,22 +125,6 @@ struct FlashRows {
     }
   }
 
-  __device__ __forceinline__ void Drop(const AttentionArgs& args, const AttentionPlace& at,
-                                       int first_key) {
-    const auto key_group = static_cast<uint64_t>(first_key / 8);
-    KeptQueryRows kept;
-    kept.Draw(args, {DropoutGroup(args, at, first + ResultRow(0)) + key_group,
-                     DropoutGroup(args, at, first + ResultRow(2)) + key_group});
-#pragma unroll
-    for (int n = 0; n < kBlocks; ++n) {
-      const uint32_t bits = kept.Of(n);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        if (!KeptQueryRows::IsKept(bits, i)) scores[n][i] = 0.0f;
-      }
-    }
-  }
-
   __device__ __forceinline__ void Finish(const AttentionArgs& args, const AttentionPlace& at,
                                          T* staging) {
     float factor[2];
@@ -192,7 +179,6 @@ __device__ __forceinline__ void FlashForwardStep(
   for (auto& row : rows) {
     row.Mask(args, at, first_key);
     row.Softmax(args.scale * kLog2E);
-    if constexpr (kDropout) row.Drop(args, at, first_key);
   }
 #pragma unroll
   for (int step = 0; step < kFlashTile / 16; ++step) {
@@ -200,6 +186,8 @@ __device__ __forceinline__ void FlashForwardStep(
 #pragma unroll
     for (int m = 0; m < kRowTiles; ++m) {
       ResultsToLeft<T>(p[m], rows[m].scores[2 * step], rows[m].scores[2 * step + 1]);
+      if constexpr (kDropout)
+        DropLeft(p[m], rows[m].kept.Draw(args, rows[m].first, first_key + 16 * step));
     }
 #pragma unroll
     for (int n = 0; n < kDim / 8; n += 2) {
@@ -240,7 +228,7 @@ __device__ __forceinline__ void FlashForwardTile(const AttentionArgs& args,
   FlashRows<T, kDim, kHoldsQ, kDropout> rows[kRowTiles];
 #pragma unroll
   for (int m = 0; m < kRowTiles; ++m) {
-    rows[m].Start(q_tile, warp_row + m * 16, at.first_row + warp_row + m * 16);
+    rows[m].Start(args, at, q_tile, warp_row + m * 16);
   }
   const bool has_rows = at.first_row + warp_row < at.queries;
   const int warp_keys = args.causal ? min(keys, at.first_row + warp_row + kRowTiles * 16) : keys;

@@ -49,7 +49,8 @@ struct FlashStreamedTile {
 
 // 16 own rows of a warp while the other side is streamed. Members of Traits: T, kDim, kOwnKeys,
 // kDropout, kChunk; kHoldsX and kHoldsY, true if own rows stay in registers instead of being read
-// from their tiles each time; kKeepsScores, true if dS is also written to shared memory.
+// from their tiles each time; kKeepsScores, true if dS is also written to shared memory;
+// kWarpgroup, true if the four warps multiply together (attention_warpgroup.cuh says how).
 template <typename Traits>
 struct FlashGradientRows {
   using T = typename Traits::T;
@@ -72,9 +73,10 @@ struct FlashGradientRows {
   int first;                 // the first own row
   Kept kept;
 
-  __device__ __forceinline__ void Start(const T* own_x_tile, const T* own_y_tile, int row,
-                                        int first_row) {
-    first = first_row;
+  __device__ __forceinline__ void Start(const AttentionArgs& args, const AttentionPlace& at,
+                                        const T* own_x_tile, const T* own_y_tile, int row) {
+    first = at.first_row + row;
+    if constexpr (kDropout) kept.Start(args, at, first);
     x_tile = own_x_tile;
     y_tile = own_y_tile;
     tile_row = row;
@@ -101,18 +103,6 @@ struct FlashGradientRows {
       const int query = min(first + ResultRow(2 * half), at.queries - 1);
       base2[half] = args.log_sum_exp[StatisticsIndex(args, at, query)] * kLog2E;
       delta[half] = tile_delta[ResultRow(2 * half)];
-    }
-  }
-
-  // Draws the dropout of the streamed tile that starts at `first_other`.
-  __device__ __forceinline__ void Draw(const AttentionArgs& args, const AttentionPlace& at,
-                                       int first_other) {
-    if constexpr (kOwnKeys) {
-      kept.Draw(args, at, first_other, static_cast<uint64_t>(first / 8));
-    } else {
-      const auto key_group = static_cast<uint64_t>(first_other / 8);
-      kept.Draw(args, {DropoutGroup(args, at, first + ResultRow(0)) + key_group,
-                       DropoutGroup(args, at, first + ResultRow(2)) + key_group});
     }
   }
 
@@ -155,17 +145,17 @@ struct FlashGradientRows {
     }
   }
 
-  // Turns scores into probabilities after dropout, and dP into dS without the scale. `block` is the
-  // index of the chunk's first 8 columns in the tile.
+  // Turns scores into probabilities after dropout, and dP into dS without the scale, for 16 columns
+  // of the chunk. `block` is the index of the chunk's first 8 columns in the tile.
   __device__ __forceinline__ void Gradients(const AttentionArgs& args,
-                                            const FlashStreamedTile<T>& tile, int block,
+                                            const FlashStreamedTile<T>& tile, int block, int step,
                                             float (&scores)[kBlocks][4],
                                             float (&d_scores)[kBlocks][4]) {
     const float scale_log2 = args.scale * kLog2E;
+    KeptElements drawn;
+    if constexpr (kDropout) drawn = kept.Draw(args, first, tile.first + block * 8 + step * 16);
 #pragma unroll
-    for (int n = 0; n < kBlocks; ++n) {
-      uint32_t bits = 0;
-      if constexpr (kDropout) bits = kept.Of(block + n);
+    for (int n = 2 * step; n < 2 * step + 2; ++n) {
       Packed<float, 2> column_base2, column_delta;
       if constexpr (kOwnKeys) {
         column_base2 = LoadPacked<2>(tile.base2 + (block + n) * 8 + ResultColumn(0));
@@ -176,14 +166,15 @@ struct FlashGradientRows {
         const float row_base2 = kOwnKeys ? column_base2.values[i % 2] : base2[i / 2];
         const float row_delta = kOwnKeys ? column_delta.values[i % 2] : delta[i / 2];
         const float p = FastExp2(scores[n][i] * scale_log2 - row_base2);
-        float dp = d_scores[n][i];
-        scores[n][i] = p;
+        const float dp = d_scores[n][i];
         if constexpr (kDropout) {
-          const bool is_kept = Kept::IsKept(bits, i);
-          dp = is_kept ? dp * args.dropout_scale : 0.0f;
-          if (!is_kept) scores[n][i] = 0.0f;
+          const int element = KeptIndex(n, i);
+          scores[n][i] = drawn.Keep(element, p);
+          d_scores[n][i] = p * (dp * drawn.Factor(element, args.dropout_scale) - row_delta);
+        } else {
+          scores[n][i] = p;
+          d_scores[n][i] = p * (dp - row_delta);
         }
-        d_scores[n][i] = p * (dp - row_delta);
       }
     }
   }
@@ -209,7 +200,10 @@ struct FlashGradientRows {
       }
     }
     Mask(args, at, tile.first + block * 8, scores);
-    Gradients(args, tile, block, scores, d_scores);
+#pragma unroll
+    for (int step = 0; step < kChunk / 16; ++step) {
+      Gradients(args, tile, block, step, scores, d_scores);
+    }
 #pragma unroll
     for (int step = 0; step < kChunk / 16; ++step) {
       uint32_t left[4];
@@ -233,14 +227,66 @@ struct FlashGradientRows {
     }
   }
 
+  // Processes a whole tile with the other warps of the warpgroup.
+  __device__ __forceinline__ void AddTogether(const AttentionArgs& args, const AttentionPlace& at,
+                                              const FlashStreamedTile<T>& tile) {
+    static_assert(kDim == 64 && kChunk == kFlashTile && !Traits::kKeepsScores);
+    const WarpgroupTile x = MakeWarpgroupTile(tile.x);
+    const WarpgroupTile y = MakeWarpgroupTile(tile.y);
+    const WarpgroupTile mine_x = MakeWarpgroupTile(x_tile);
+    const WarpgroupTile mine_y = MakeWarpgroupTile(y_tile);
+    float scores[kBlocks][4];
+    float d_scores[kBlocks][4];
+    WarpgroupArrive();
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      WarpgroupProduct<T>(scores, mine_x, x, step, step > 0);
+    }
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      WarpgroupProduct<T>(d_scores, mine_y, y, step, step > 0);
+    }
+    WarpgroupCommit();
+    WarpgroupWait<0>(scores, d_scores);
+    Mask(args, at, tile.first, scores);
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) Gradients(args, tile, 0, step, scores, d_scores);
+    uint32_t p[kOwnKeys ? kSteps : 1][4], ds[kSteps][4];
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      if constexpr (kOwnKeys) ResultsToLeft<T>(p[step], scores[2 * step], scores[2 * step + 1]);
+      ResultsToLeft<T>(ds[step], d_scores[2 * step], d_scores[2 * step + 1]);
+    }
+    WarpgroupArrive();
+    if constexpr (kOwnKeys) {
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) {
+        WarpgroupProduct<T, true>(sum_y, p[step], y, step, true);
+      }
+    }
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      WarpgroupProduct<T, true>(sum_x, ds[step], x, step, true);
+    }
+    WarpgroupCommit();
+    if constexpr (kOwnKeys) {
+      WarpgroupWait<0>(sum_x, sum_y);
+    } else {
+      WarpgroupWait<0>(sum_x);
+    }
+  }
+
   // Processes the chunks of the tile that have a score some own row needs.
   __device__ __forceinline__ void Add(const AttentionArgs& args, const AttentionPlace& at,
                                       const FlashStreamedTile<T>& tile) {
     const int begin = kOwnKeys && args.causal ? first : 0;
     const int rows_end = kOwnKeys ? at.queries : at.keys;
     const int end = !kOwnKeys && args.causal ? min(rows_end, first + 16) : rows_end;
+    if constexpr (Traits::kWarpgroup) {
+      AddTogether(args, at, tile);
+      return;
+    }
     if (tile.first >= end || tile.first + kFlashTile <= begin) return;
-    if constexpr (kDropout) Draw(args, at, tile.first);
 #pragma unroll 1
     for (int column = 0; column < kFlashTile; column += kChunk) {
       const int first_column = tile.first + column;

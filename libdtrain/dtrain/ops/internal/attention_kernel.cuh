@@ -77,12 +77,18 @@ __device__ __forceinline__ int64_t StatisticsIndex(const AttentionArgs& args,
   return (int64_t{at.first_query} + position) * args.num_heads + at.head;
 }
 
-// The group of eight elements (ops/dropout.h) of query `position` and its first eight keys.
-__device__ __forceinline__ uint64_t DropoutGroup(const AttentionArgs& args,
-                                                 const AttentionPlace& at, int position) {
-  const int64_t number = RowNumber(args.row_numbers, at.first_query) + position;
-  const int64_t row = number * args.num_heads + at.head;
-  return static_cast<uint64_t>(row) * static_cast<uint64_t>(kDropoutKeys / 8);
+// The row of a draw's number (ops/dropout.h). `position`: the lower of the draw's two queries.
+__device__ __forceinline__ uint32_t DropoutRow(const AttentionArgs& args, const AttentionPlace& at,
+                                               int position) {
+  const auto number = static_cast<uint32_t>(RowNumber(args.row_numbers, at.first_query));
+  return (number + static_cast<uint32_t>(position)) * static_cast<uint32_t>(args.num_heads) +
+         static_cast<uint32_t>(at.head);
+}
+// `first_key`: the start of a block of kDropoutBlock. `t`: which two (and two) of its keys.
+__device__ __forceinline__ KeptElements DrawScores(const AttentionArgs& args, uint32_t row,
+                                                   int first_key, int t) {
+  const auto keys = static_cast<uint32_t>(first_key / kDropoutBlock * 4 + t);
+  return {args.dropout_key, args.dropout_threshold, row * uint64_t{kDropoutDraws} + keys};
 }
 
 // One of the two sides of backward. Its rows are x, a factor of the scores (q or k), and y, a

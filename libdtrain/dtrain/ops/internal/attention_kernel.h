@@ -12,11 +12,14 @@
 namespace dtrain {
 
 // Queries and keys are processed in tiles of these sizes, which are multiples of every vector size
-// and of 8.
+// and of kDropoutBlock.
 inline constexpr int kQueryTile = 32;
 inline constexpr int kKeyTile = 128;
-// The largest number of keys in dropout's numbering of elements (ops/attention.h).
-inline constexpr int64_t kDropoutKeys = int64_t{1} << 20;
+// How many draws the numbers of a row have room for (ops/dropout.h), and of how many keys.
+inline constexpr uint32_t kDropoutDraws = uint32_t{1} << 18;
+inline constexpr int64_t kDropoutKeys = int64_t{kDropoutDraws} * 4;
+// Queries and keys of a block within which draws are numbered.
+inline constexpr int kDropoutBlock = 16;
 
 // Strides are elements between rows. A unit is (sequence, head): sequence * num_heads + head.
 struct AttentionArgs {

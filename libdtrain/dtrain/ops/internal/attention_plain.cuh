@@ -106,9 +106,11 @@ __device__ __forceinline__ uint32_t KeptOfRows(const AttentionArgs& args, const 
   uint32_t kept = 0;
 #pragma unroll 1  // keeps a single copy of the random generator
   for (int r = 0; r < kRows; ++r) {
-    const uint64_t group = DropoutGroup(args, at, query) + static_cast<uint64_t>(key / 8);
-    const uint32_t bits = KeptElements(args.dropout_key, args.dropout_threshold, group);
-    kept |= (bits >> (key % 8) & 1u) << r;
+    const int upper_query = query / 8 % 2;
+    KeptElements drawn =
+        DrawScores(args, DropoutRow(args, at, query - 8 * upper_query), key, key % 8 / 2);
+    drawn.MoveToFirst(2 * (upper_query + 2 * (key / 8 % 2)) + key % 2);
+    kept |= (drawn.Mask(0) & 1u) << r;
     query += rows_are_queries ? 1 : 0;
     key += rows_are_queries ? 0 : 1;
   }

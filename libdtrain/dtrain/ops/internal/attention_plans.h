@@ -44,6 +44,9 @@ bool MeasuresAttention();
 bool RunFusedAttention(const AttentionArgs& host_args, DType type, bool backward,
                        const std::function<void()>& native, Stream& stream);
 
+// True if this program has code for the GPU's warpgroup products, which the GPU has.
+bool HasWarpgroupKernels(const Device& device);
+
 }  // namespace dtrain
 
 #endif  // DTRAIN_OPS_INTERNAL_ATTENTION_PLANS_H_

@@ -40,6 +40,7 @@ struct RowBackwardTraits {
   static constexpr bool kHoldsX = kBlocks == 1;
   static constexpr bool kHoldsY = kBlocks == 1;
   static constexpr bool kKeepsScores = true;
+  static constexpr bool kWarpgroup = false;
   static constexpr size_t kSharedBytes =
       kRowKernelRows * (4 * kDim + kFlashTile) * sizeof(T) + 2 * kRowKernelRows * sizeof(float);
 };
@@ -143,7 +144,7 @@ __device__ __forceinline__ void RowBackwardUnit(const AttentionArgs& args,
   FlashGradientRows<Traits> rows;
   CpAsyncWait<1>();
   __syncthreads();
-  rows.Start(memory.k, memory.v, warp_row, warp_row);
+  rows.Start(args, at, memory.k, memory.v, warp_row);
   for (int first_query = 0; first_query < at.queries; first_query += kFlashTile) {
     if (first_query > 0) CpAsyncWait<0>();
     __syncthreads();  // the tile's rows have arrived, and the previous tile's dS is no longer read

@@ -168,62 +168,82 @@ __device__ __forceinline__ void StoreResults(const float (&sums)[kColumns / 8][4
   }
 }
 
-// The dropout of a warp's 16 rows by 64 columns of scores, one bit per element. One draw covers
-// eight neighbouring keys of a query, so lanes draw for each other. Each lane makes four draws, and
-// the bits of columns [8 n, 8 n + 8) are exchanged by shuffles.
+// The dropout of 16 by 16 scores of a warp, whose lanes hold elements of rows g and g + 8 and of
+// columns 2t, 2t + 1, 2t + 8 and 2t + 9. Marks [w] are those of register w of a left operand
+// (ResultsToLeft), so elements 2 w and 2 w + 1 of `kept` are that register's two.
 //
-// In this struct rows are queries. A draw is a row of one 8 by 8 block, which four lanes hold. Lane
-// t of the four draws blocks t and t + 4 of both its rows.
+// If rows are queries, these are the eight elements of one draw.
 struct KeptQueryRows {
-  uint32_t drawn;
+  uint32_t row;
 
-  // `group`: the groups of the lane's two rows at the tile's first column.
-  __device__ __forceinline__ void Draw(const AttentionArgs& args, const uint64_t (&group)[2]) {
-    drawn = 0;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const uint64_t block = static_cast<uint64_t>(LaneIndex() % 4 + i / 2 * 4);
-      drawn |= KeptElements(args.dropout_key, args.dropout_threshold, group[i % 2] + block)
-               << (8 * i);
-    }
+  // `first`: the warp's first query, at the start of a block of kDropoutBlock.
+  __device__ __forceinline__ void Start(const AttentionArgs& args, const AttentionPlace& at,
+                                        int first) {
+    row = DropoutRow(args, at, first + LaneIndex() / 4);
   }
-  // The bits for columns [8 n, 8 n + 8): bit 8 (i / 2) + i % 2 belongs to element i of the result.
-  __device__ __forceinline__ uint32_t Of(int n) const {
-    const int lane = LaneIndex();
-    const uint32_t word = __shfl_sync(kFullWarp, drawn, lane / 4 * 4 + n % 4);
-    return word >> (n / 4 * 16 + lane % 4 * 2);
-  }
-  static __device__ __forceinline__ bool IsKept(uint32_t bits, int i) {
-    return (bits >> (i / 2 * 8 + i % 2) & 1u) != 0;
+  // `first_key`: the first of the 16 columns.
+  __device__ __forceinline__ KeptElements Draw(const AttentionArgs& args, int /*first_query*/,
+                                               int first_key) const {
+    return DrawScores(args, row, first_key, LaneIndex() % 4);
   }
 };
 
-// In this struct rows are keys. A draw is a column of one 8 by 8 block, which the eight lanes with
-// equal lane % 4 hold. Lane g of the eight draws its two columns of [8 g, 8 g + 8), upper and lower
-// half.
+// If rows are keys, two lanes hold the elements of two draws between them: keys 2h and 2h + 1 (+ 8)
+// of queries 2t and 2t + 1 (+ 8). The lane with the even key makes the draw of query 2t, the other
+// one that of query 2t + 1. They exchange the halves that the other one's key has.
 struct KeptKeyRows {
-  uint32_t drawn;
+  // sm_80 has no register left for the lane's own row, sm_90 none to add to the first query's.
+  static constexpr bool kUniform = kTargetCapability < 90;
+  uint32_t row;  // of query 0, or of the lane's query of the first 16
 
-  // `key_group`: the group of the warp's first key, among its query's groups.
-  __device__ __forceinline__ void Draw(const AttentionArgs& args, const AttentionPlace& at,
-                                       int first_query, uint64_t key_group) {
-    drawn = 0;
-    const int query = first_query + LaneIndex() / 4 * 8 + ResultColumn(0);
+  static __device__ __forceinline__ int LaneQuery() {
+    return LaneIndex() % 4 * 2 + LaneIndex() / 4 % 2;
+  }
+  __device__ __forceinline__ void Start(const AttentionArgs& args, const AttentionPlace& at,
+                                        int /*first*/) {
+    row = kUniform ? MakeUniform(DropoutRow(args, at, 0)) : DropoutRow(args, at, LaneQuery());
+  }
+  // `first_key`: the warp's first key. `first_query`: the first of the 16 columns.
+  __device__ __forceinline__ KeptElements Draw(const AttentionArgs& args, int first_key,
+                                               int first_query) const {
+    const int query = first_query + (kUniform ? LaneQuery() : 0);
+    const auto rows = static_cast<uint32_t>(query * args.num_heads);
+    const KeptElements drawn = DrawScores(args, row + rows, first_key, LaneIndex() / 8);
+    const bool is_odd = LaneIndex() / 4 % 2 != 0;
+    // Low halves are even keys'. Words 0 and 1 are the lower key of both queries, 2 and 3 the
+    // upper.
+    const uint32_t halves = is_odd ? 0x2222 : 0;
+    const uint32_t mine = 0x5410 ^ halves;
+    const uint32_t theirs = 0x7632 ^ halves;
+    uint32_t own[2], other[2];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const uint64_t group =
-          DropoutGroup(args, at, query + i / 2) + key_group + static_cast<uint64_t>(i % 2);
-      drawn |= KeptElements(args.dropout_key, args.dropout_threshold, group) << (8 * i);
+    for (int half = 0; half < 2; ++half) {
+      const uint32_t* const words = drawn.marks + 2 * half;
+      own[half] = PermuteBytes(words[0], words[1], mine);
+      other[half] = __shfl_xor_sync(kFullWarp, PermuteBytes(words[0], words[1], theirs), 4);
     }
-  }
-  __device__ __forceinline__ uint32_t Of(int n) const {
-    const int lane = LaneIndex();
-    return __shfl_sync(kFullWarp, drawn, 4 * n + lane % 4) >> (lane / 4);
-  }
-  static __device__ __forceinline__ bool IsKept(uint32_t bits, int i) {
-    return (bits >> (i % 2 * 16 + i / 2 * 8) & 1u) != 0;
+    // The even query's element comes first.
+    const uint32_t order = 2 * halves;
+    const uint32_t lower = 0x5410 ^ order;
+    const uint32_t upper = 0x7632 ^ order;
+    KeptElements kept;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      kept.marks[half] = PermuteBytes(own[half], other[half], lower);
+      kept.marks[2 + half] = PermuteBytes(own[half], other[half], upper);
+    }
+    return kept;
   }
 };
+
+// Element i of result 2 s or 2 s + 1 (n) among those of the 16 by 16 scores of step s.
+__device__ __forceinline__ int KeptIndex(int n, int i) { return 2 * (2 * (n % 2) + i / 2) + i % 2; }
+
+// Zeroes what is dropped of a left operand.
+__device__ __forceinline__ void DropLeft(uint32_t (&a)[4], const KeptElements& kept) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) a[i] &= PermuteBytes(kept.marks[i], kept.marks[i], 0xbb99);
+}
 
 }  // namespace dtrain
 

@@ -144,7 +144,7 @@ struct Tile {
   int64_t Vecs(int64_t extent) const { return (extent + kLanes - 1) / kLanes; }
 };
 
-// The random bits of a tile: [queries, row], of which Extent(0, queries) are used.
+// The random bits of a tile: [queries, row], of which Extent(0, queries) columns are used.
 struct Draws {
   const uint16_t* data;
   int64_t row;
@@ -154,16 +154,20 @@ template <typename T>
 inline Draws DrawTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile,
                       uint16_t* buffer) {
   if (args.dropout_threshold == 0) return {buffer, 0};
-  const int64_t blocks = (tile.Extent(0, tile.queries) + 7) / 8;
-  constexpr int64_t kBlocks = kDropoutKeys / 8;
-  const int64_t row_blocks = args.num_heads * kBlocks;
+  const int64_t extent = tile.Extent(0, tile.queries);
+  const int64_t blocks = (extent + kDropoutBlock - 1) / kDropoutBlock;
+  const int64_t row = RoundUp(blocks, 2) * kDropoutBlock;
   const int64_t number = args.row_numbers == nullptr || u.queries == 0
                              ? u.first_query
                              : args.row_numbers[u.first_query];
-  const int64_t first = ((number + tile.query) * args.num_heads + u.head) * kBlocks + tile.key / 8;
-  DrawDropout(args.dropout_key, static_cast<uint64_t>(first), tile.queries, blocks, row_blocks,
-              buffer);
-  return {buffer, blocks * 8};
+  for (int64_t query = 0; query < tile.queries; query += kDropoutBlock) {
+    const int64_t first_row = (number + tile.query + query) * args.num_heads + u.head;
+    DrawScores(args.dropout_key, static_cast<uint32_t>(first_row),
+               static_cast<uint32_t>(args.num_heads), kDropoutDraws,
+               static_cast<uint64_t>(tile.key / kDropoutBlock * 4), blocks, row,
+               buffer + query * row);
+  }
+  return {buffer, row};
 }
 
 inline Vec KeepFactor(const AttentionArgs& args, const uint16_t* draws) {

@@ -23,13 +23,16 @@ namespace dtrain {
 // bytes of a 16-bit type; or one if rows are not aligned.
 inline constexpr int kVectorColumns = 8;
 
-// Bit j is set if column c + j of token t is kept. Without dropout all bits are set. Call
+// The dropout of columns [c, c + kColumns) of token t; without dropout all are kept. Call
 // TakeStep() first.
-__device__ __forceinline__ uint32_t KeptColumns(const DropoutDraw& dropout, int64_t t,
-                                                int64_t columns, int c) {
-  if (!dropout.on) return 0xffu;
+template <int kColumns>
+__device__ __forceinline__ KeptElements KeptColumns(const DropoutDraw& dropout, int64_t t,
+                                                    int64_t columns, int c) {
+  if (!dropout.on) return {};
   const auto element = static_cast<uint64_t>(RowNumber(dropout.row_numbers, t) * columns + c);
-  return KeptElements(dropout.key, dropout.threshold, element / 8) >> (element % 8);
+  KeptElements kept(dropout.key, dropout.threshold, element / 8);
+  if constexpr (kColumns == 1) kept.MoveToFirst(static_cast<int>(element % 8));
+  return kept;
 }
 
 inline constexpr int kGatherThreads = 128;
@@ -60,11 +63,10 @@ __global__ __launch_bounds__(kGatherThreads) void EmbeddingForwardKernelGpu(
     float offset[kColumns] = {};
     if (row != nullptr) LoadFloats(row + c, value);
     if (position != nullptr) LoadFloats(position + c, offset);
-    const uint32_t kept = KeptColumns(args.dropout, t, args.columns, c);
+    const auto kept = KeptColumns<kColumns>(args.dropout, t, args.columns, c);
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) {
-      const float sum = value[j] * args.scale + offset[j];
-      value[j] = (kept >> j & 1u) != 0 ? sum * factor : 0.0f;
+      value[j] = (value[j] * args.scale + offset[j]) * kept.Factor(j, factor);
     }
     StoreFloats(out + c, value);
   }
@@ -174,12 +176,12 @@ __global__ __launch_bounds__(kSumThreads) void EmbeddingSumKernelGpu(EmbeddingSu
       if (i >= edges.count) break;
       const bool whole = edges.IsWhole(i);
       const bool first = (edges.firsts >> i & 1u) != 0;
-      const uint32_t kept = KeptColumns(args.dropout, TokenOfKey(key[k]), args.columns, c);
+      const auto kept = KeptColumns<kColumns>(args.dropout, TokenOfKey(key[k]), args.columns, c);
 #pragma unroll
       for (int j = 0; j < kColumns; ++j) {
         const float start = !first ? sum[j] : whole ? old[k][j] : 0.0f;
         // An explicit fused multiply-add, so that every kColumns rounds the same.
-        sum[j] = (kept >> j & 1u) != 0 ? __fmaf_rn(d[k][j], factor, start) : start;
+        sum[j] = __fmaf_rn(d[k][j], kept.Factor(j, factor), start);
       }
       const bool last = (edges.lasts >> i & 1u) != 0;
       if (whole && last && RowOfKey(key[k]) != args.zero_row) {

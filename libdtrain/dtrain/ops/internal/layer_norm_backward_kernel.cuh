@@ -108,7 +108,7 @@ __device__ __forceinline__ void StoreGradient(const LayerNormBackwardArgs& args,
   }
   StorePiece(RowAt<T>(args.d_x, r, c), MakePiece<T>(d));
   if constexpr (kFused) {
-    const uint32_t kept = KeptOfPiece<kPieceWidth>(args.dropout, r, args.columns, c);
+    const KeptElements kept = KeptOfPiece<kPieceWidth>(args.dropout, r, args.columns, c);
 #pragma unroll
     for (int i = 0; i < kPieceWidth; ++i) {
       d[i] = ApplyDropout(d[i], kept, i, args.dropout.scale);
@@ -211,7 +211,7 @@ __global__ void __launch_bounds__(kTileThreads)
     const float rstd = args.rstd[r];
     const float mean_g = params.args.means[2 * r];
     const float mean_g_normal = params.args.means[2 * r + 1];
-    const uint32_t kept = KeptOfPiece<kWidth>(args.dropout, r, args.columns, at.column);
+    const KeptElements kept = KeptOfPiece<kWidth>(args.dropout, r, args.columns, at.column);
     float d[kWidth], dropped[kWidth];
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {

@@ -52,20 +52,6 @@ struct ColumnInputs {
   }
 };
 
-// The random words of a piece, of which each element has half a word (ops/dropout.h). KeptOfPiece()
-// would gather the same decisions in one register, and take them apart again.
-struct PieceWords {
-  __device__ __forceinline__ PieceWords(const DropoutDraw& draw, int32_t number, int columns,
-                                        int column)
-      : words(Philox(WithStep(draw.key, draw.device_step),
-                     static_cast<uint64_t>(int64_t{number} * columns + column) / kPieceWidth)) {}
-  __device__ __forceinline__ bool Keeps(int i, uint32_t threshold) const {
-    const uint32_t word = words[static_cast<size_t>(i / 2)];
-    return (i % 2 == 0 ? word & 0xffffu : word >> 16) >= threshold;
-  }
-  std::array<uint32_t, 4> words;
-};
-
 // The sums over a row of g and of g normal.
 struct RowSums {
   float g, g_normal;
@@ -200,10 +186,12 @@ __global__ void __launch_bounds__(kRowThreads, 4)
       StorePiece(ColumnsAt<T>(args.d_x, r, column), MakePiece<T>(d));
       if constexpr (kFused) {
         if (args.dropout.on) {
-          const PieceWords words(args.dropout, rows[k].number, columns, column);
+          const auto element = static_cast<uint64_t>(int64_t{rows[k].number} * columns + column);
+          const KeptElements kept(WithStep(args.dropout.key, args.dropout.device_step),
+                                  args.dropout.threshold, element / kPieceWidth);
 #pragma unroll
           for (int i = 0; i < kPieceWidth; ++i) {
-            d[i] = words.Keeps(i, args.dropout.threshold) ? d[i] * args.dropout.scale : 0.0f;
+            d[i] = ApplyDropout(d[i], kept, i, args.dropout.scale);
           }
         }
 #pragma unroll

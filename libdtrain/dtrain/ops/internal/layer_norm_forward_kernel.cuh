@@ -61,7 +61,7 @@ __device__ __forceinline__ void LoadRow(const LayerNormForwardArgs& args, int64_
       if (c >= columns) continue;
       const auto bias =
           LoadOptionalPiece<kPieceWidth>(bias_vector == nullptr ? nullptr : bias_vector + c);
-      const uint32_t kept = KeptOfPiece<kPieceWidth>(args.dropout, r, args.columns, c);
+      const KeptElements kept = KeptOfPiece<kPieceWidth>(args.dropout, r, args.columns, c);
       float sum[kPieceWidth];
 #pragma unroll
       for (int i = 0; i < kPieceWidth; ++i) {
@@ -81,8 +81,10 @@ __device__ __forceinline__ void LoadRow(const LayerNormForwardArgs& args, int64_
 //   is used, and stays in registers for both passes of the statistics. gamma, beta and bias come
 //   from the L1 cache, which leaves registers for more warps. No shared memory, no barrier.
 // Dropout's element number: row number * columns + column.
+// Five blocks are no limit for 16-bit types. Without a number, ptxas of CUDA 13.0 puts a register
+// on the stack.
 template <typename T, int kChunks, bool kFused>
-__global__ void __launch_bounds__(kRowThreads)
+__global__ void __launch_bounds__(kRowThreads, sizeof(T) == 2 ? 5 : 1)
     LayerNormForwardWarpKernel(LayerNormForwardArgs args) {
   const int columns = static_cast<int>(args.columns);
   const float count = static_cast<float>(columns);
@@ -146,7 +148,7 @@ __global__ void __launch_bounds__(1024) LayerNormForwardBlockKernel(LayerNormFor
       const auto residual = LoadPiece<kWidth>(RowAt<T>(args.residual, r, c));
       const auto bias =
           LoadOptionalPiece<kWidth>(bias_vector == nullptr ? nullptr : bias_vector + c);
-      const uint32_t kept = KeptOfPiece<kWidth>(args.dropout, r, args.columns, c);
+      const KeptElements kept = KeptOfPiece<kWidth>(args.dropout, r, args.columns, c);
       float sum[kWidth];
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {

@@ -114,21 +114,23 @@ __device__ __forceinline__ T* OptionalRowAt(const Rows& rows, int64_t r, int64_t
   return rows.data == nullptr ? nullptr : RowAt<T>(rows, r, column);
 }
 
-// Bit i is set if element `column` + i of row r is kept; without dropout all bits are set.
+// The dropout of elements [column, column + kWidth) of row r; without dropout all are kept.
 // `columns` and `column` are multiples of kWidth.
 template <int kWidth>
-__device__ __forceinline__ uint32_t KeptOfPiece(const DropoutDraw& draw, int64_t r, int64_t columns,
-                                                int64_t column) {
+__device__ __forceinline__ KeptElements KeptOfPiece(const DropoutDraw& draw, int64_t r,
+                                                    int64_t columns, int64_t column) {
   static_assert(kWidth == 1 || kWidth == kPieceWidth);
-  if (!draw.on) return ~0u;
+  if (!draw.on) return {};
   const auto element = static_cast<uint64_t>(RowNumber(draw.row_numbers, r) * columns + column);
-  return KeptElements(WithStep(draw.key, draw.device_step), draw.threshold, element / 8) >>
-         (element % 8);
+  KeptElements kept(WithStep(draw.key, draw.device_step), draw.threshold, element / 8);
+  if constexpr (kWidth == 1) kept.MoveToFirst(static_cast<int>(element % 8));
+  return kept;
 }
 
 // Applies dropout to element i of the piece. Without dropout the scale is 1.
-__device__ __forceinline__ float ApplyDropout(float value, uint32_t kept, int i, float scale) {
-  return (kept >> i & 1u) != 0 ? value * scale : 0.0f;
+__device__ __forceinline__ float ApplyDropout(float value, const KeptElements& kept, int i,
+                                              float scale) {
+  return value * kept.Factor(i, scale);
 }
 
 // True if these matrices can be read in pieces of eight columns; absent ones are ignored. A vector
