@@ -101,6 +101,13 @@ std::vector<std::string> ReadHostFile(const std::string& path) {
   return hosts;
 }
 
+// Of one of the parent's files below /proc.
+std::vector<std::string> WordsOfParent(const char* name) {
+  std::ifstream file(absl::StrCat("/proc/", ::getppid(), "/", name));
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  return absl::StrSplit(text, '\0', absl::SkipEmpty());
+}
+
 }  // namespace
 
 std::vector<std::string> ExpandHostList(std::string_view list) {
@@ -131,10 +138,8 @@ std::vector<std::string> JobHosts(const GetEnv& get_env,
   return {};
 }
 
-std::vector<std::string> ParentCommand() {
-  std::ifstream file(absl::StrCat("/proc/", ::getppid(), "/cmdline"));
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  return absl::StrSplit(text, '\0', absl::SkipEmpty());
-}
+std::vector<std::string> ParentCommand() { return WordsOfParent("cmdline"); }
+
+std::vector<std::string> ParentVariables() { return WordsOfParent("environ"); }
 
 }  // namespace dtrain::internal

@@ -23,6 +23,8 @@ std::vector<std::string> JobHosts(const GetEnv& get_env,
 
 // The arguments of this process's parent, which is the launcher or its daemon.
 std::vector<std::string> ParentCommand();
+// Its variables, each as NAME=VALUE.
+std::vector<std::string> ParentVariables();
 
 }  // namespace dtrain::internal
 
