@@ -206,7 +206,8 @@ Status Environment::StartMpi(double timeout_seconds) {
   }
   mpi_version_ = MpiVersion();
   ChooseNetwork();
-  const internal::StartLimit limit(timeout_seconds, internal::DiagnoseStart);
+  const internal::StartLimit limit(timeout_seconds,
+                                   [this] { return internal::DiagnoseStart(mpi_version_); });
   int provided = MPI_THREAD_SINGLE;
   if (MpiIsUp()) {
     MPI_Query_thread(&provided);

@@ -79,6 +79,11 @@ NetworkChoice ChooseNetwork(const std::vector<NetworkInterface>& interfaces,
   return choice;
 }
 
+std::string InterfaceVariable(std::string_view version) {
+  // MPICH stands on UCX, as in Debian, or on libfabric, whose variable is FI_TCP_IFACE.
+  return version.starts_with("MPICH") ? "UCX_NET_DEVICES" : "OMPI_MCA_btl_tcp_if_include";
+}
+
 NetworkChoice ChooseSharedMemory(const std::string& version, const GetEnv& get_env) {
   NetworkChoice choice;
   choice.is_users = get_env("OMPI_MCA_btl") != nullptr || get_env("OMPI_MCA_pml") != nullptr;
