@@ -11,6 +11,7 @@
 
 #include "dtrain/base/timer.h"
 #include "testing/catch.h"
+#include "testing/launcher.h"
 
 namespace dtrain {
 namespace {
@@ -28,10 +29,14 @@ std::string ProgramPath() {
   return self.substr(0, self.rfind('/')) + "/comm_job_end_program";
 }
 
-Ended RunJob(const std::string& settings, int ranks, const std::string& way) {
+// `settings` are variables, `flags` those of mpirun.
+Ended RunJob(const std::string& settings, int ranks, const std::string& way,
+             const std::string& flags = "") {
+  // Told of more ranks than cores, Open MPI does not bind, and two ranks are to be bound.
+  const std::string mpirun =
+      ranks > 2 ? DTRAIN_TEST_MPIRUN : std::string(DTRAIN_TEST_MPIEXEC) + launcher::kAsRoot;
   // A job that does not end is ended, so that what it said until then is seen.
-  const std::string command = settings + " timeout -k 5 60 mpirun --allow-run-as-root " +
-                              (ranks > 2 ? "--oversubscribe " : "") + "-n " +
+  const std::string command = settings + " timeout -k 5 60 " + mpirun + " " + flags + " -n " +
                               std::to_string(ranks) + " " + ProgramPath() + " " + way + " 2>&1";
   const Timer timer;
   std::FILE* const pipe = popen(command.c_str(), "r");
@@ -55,7 +60,7 @@ TEST_CASE("a rank killed with SIGKILL, also amid a named collective, ends the jo
   for (const char* const way : {"kill", "named_kill"}) {
     const Ended ended = RunJob("", 3, way);
     INFO(way << ": " << ended.output);
-    CHECK(ended.code == 137);
+    CHECK(ended.code == launcher::kKilledCode);
     CHECK(ended.seconds < 10);
     CHECK_THAT(ended.output, Catch::Contains("signal 9"));
   }
@@ -153,8 +158,7 @@ TEST_CASE("ranks share the cores of the host, also where mpirun has bound them t
   const Ended two = RunJob("env -u OMP_NUM_THREADS", 2, "cores");
   CHECK_THAT(two.output, Catch::Contains("cores " + std::to_string(cores) + " threads " +
                                          std::to_string(std::max(cores / 2, 1))));
-  const Ended bound =
-      RunJob("env -u OMP_NUM_THREADS OMPI_MCA_hwloc_base_binding_policy=core", 2, "cores");
+  const Ended bound = RunJob("env -u OMP_NUM_THREADS", 2, "cores", "--bind-to core");
   CHECK_THAT(bound.output, Catch::Contains("cores 1 threads 1"));
   const Ended asked = RunJob("OMP_NUM_THREADS=3", 2, "cores");
   CHECK_THAT(asked.output, Catch::Contains("threads 3"));
