@@ -131,9 +131,10 @@ case ${1:-} in
   on)
     host=$3
     shift 3
-    # As Open MPI 4, Open MPI 5 and MPICH call the program that reaches another host.
+    # As Open MPI 4, Open MPI 5 and MPICH call the program that reaches another host. UCX, below MPICH, takes
+    # these hosts for one, because their kernel is.
     enter "$host" env OMPI_MCA_plm_rsh_agent="$state/ssh" PRTE_MCA_plm_ssh_agent="$state/ssh" \
-      HYDRA_LAUNCHER_EXEC="$state/ssh" "$@"
+      HYDRA_LAUNCHER_EXEC="$state/ssh" UCX_NET_DEVICES=eth0 UCX_TLS=tcp,self "$@"
     ;;
   cut) enter b ip link set eth0 down ;;
   heal) enter b ip link set eth0 up ;;
