@@ -31,8 +31,8 @@ function(dtrain_add_test)
   if(T_RANKS)
     target_link_libraries(${target} PRIVATE dtrain_mpi_test_main Catch2::Catch2)
     foreach(ranks ${T_RANKS})
-      add_test(NAME ${T_NAME}/${ranks} COMMAND ${MPIEXEC_EXECUTABLE} --allow-run-as-root
-        --oversubscribe --bind-to none -n ${ranks} $<TARGET_FILE:${target}>)
+      add_test(NAME ${T_NAME}/${ranks} COMMAND ${DTRAIN_MPIRUN}
+        --bind-to none -n ${ranks} $<TARGET_FILE:${target}>)
       set_tests_properties(${T_NAME}/${ranks} PROPERTIES LABELS mpi TIMEOUT ${T_TIMEOUT}
         PROCESSORS ${ranks} ENVIRONMENT "OMP_NUM_THREADS=1;OMPI_MCA_mpi_yield_when_idle=1")
     endforeach()

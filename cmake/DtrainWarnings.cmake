@@ -12,4 +12,9 @@ set(DTRAIN_QUICK_OPTIONS -O1)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND DTRAIN_QUICK_OPTIONS -Wno-stringop-overread -Wno-stringop-overflow -Wno-array-bounds
     -Wno-restrict)
+  # From 13 on, GCC for x86 sets these at -O2 and above, and refuses a precompiled header that was made with
+  # other settings.
+  if(CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13 AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    list(APPEND DTRAIN_QUICK_OPTIONS -munroll-only-small-loops -mvzeroupper)
+  endif()
 endif()

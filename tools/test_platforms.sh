@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 #   tools/test_platforms.sh                   every platform: build, demo on two ranks, all tests
-#   tools/test_platforms.sh --short           a few tests of each only
+#   tools/test_platforms.sh --short           builds and runs the trainer, the tool and a few tests only
 #   tools/test_platforms.sh debian13 mpich    only these of debian12, debian13, testing, mpich, clang
 #
 # Each platform is a root folder that debootstrap makes, in DTRAIN_ROOTS (default: ~/.cache/dtrain/roots).
@@ -34,12 +34,13 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ ${#platforms[@]} -gt 0 ] || platforms=("${known[@]}")
-[ "$(id -u)" = 0 ] || { echo "skipped: debootstrap and chroot need root"; exit 77; }
-unshare --mount true 2>/dev/null || { echo "skipped: this machine allows no namespaces"; exit 77; }
+[ "$(id -u)" = 0 ] || { echo "skipped: roots of other distributions need root"; exit 77; }
+unshare --mount --pid --fork true 2>/dev/null || { echo "skipped: this machine allows no namespaces"; exit 77; }
 install_packages debootstrap
 
 # What sets a platform apart: its release, its packages besides those of setup.sh, options of cmake.
 describe() {
+  local here
   suite=bookworm packages=("${build_packages[@]}") options=() mpirun='mpirun --oversubscribe'
   case $1 in
     debian12) ;;
@@ -52,41 +53,68 @@ describe() {
       packages+=(clang-16 libomp-16-dev)
       options=(-DCMAKE_C_COMPILER=clang-16 -DCMAKE_CXX_COMPILER=clang++-16) ;;
   esac
-  packages+=(python3 sentencepiece)
+  # The last two are for the tests with two hosts (tests/testing/two_hosts.sh).
+  packages+=(python3 sentencepiece iproute2 openssh-server)
+  # Of the release that this machine has, too, the compiler is the same, and so are most objects.
+  ccache=$roots/ccache/$suite
+  here=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+  [ "$suite" != "$here" ] || ccache=$(command -v ccache >/dev/null && ccache -k cache_dir || echo "$ccache")
 }
 
-# Runs a command in a platform's root, with this project at /dtrain and a /dev/shm of its own.
+# Runs a command in a platform's root, with this project at /dtrain, processes, /dev/shm and /tmp of its own,
+# and a ccache. Not by chroot alone: who enters another's namespaces, as the tests with two
+# hosts do, leaves that. /tmp is empty: Open MPI 5 finds another job's folder there by the number of a process.
 inside() {
-  local root=$1
-  shift
-  unshare --mount bash -c '
+  mkdir -p "$1/root/.cache/ccache" "$ccache"
+  unshare --mount --pid --fork --kill-child bash -c '
     set -e
-    root=$1; shift
+    root=$1; ccache=$2; shift 2
     mount --make-rprivate /
-    mount --bind /proc "$root/proc"
+    mount --bind "$root" "$root"
+    mount -t proc proc "$root/proc"
+    mount --rbind /sys "$root/sys"
     mount --rbind /dev "$root/dev"
-    exec chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+    mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+    mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+    mount --bind "$ccache" "$root/root/.cache/ccache"
+    cd "$root"
+    pivot_root . .
+    umount -l .
+    exec chroot . /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin \
       DEBIAN_FRONTEND=noninteractive OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-      CCACHE_BASEDIR=/dtrain "$@"' _ "$root" "$@"
+      LANG=C.UTF-8 CCACHE_BASEDIR=/dtrain "$@"' _ "$1" "$ccache" "${@:2}"
+}
+
+# A root with what every platform of a release has; those copy it.
+make_base() {
+  local base=$1
+  [ ! -e "$base/.made" ] || return 0
+  # debootstrap may not know the newest releases by name; they are all made like sid.
+  local script=/usr/share/debootstrap/scripts/$suite
+  [ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid
+  rm -rf "$base"
+  mkdir -p "$base"
+  debootstrap --variant=minbase --include=ca-certificates "$suite" "$base" "$mirror" "$script" || return 1
+  # No package starts a server here.
+  printf '#!/bin/sh\nexit 101\n' >"$base/usr/sbin/policy-rc.d"
+  chmod +x "$base/usr/sbin/policy-rc.d"
+  # A mirror that is no longer brought up to date will do.
+  echo 'Acquire::Check-Valid-Until "false";' >"$base/etc/apt/apt.conf.d/99dtrain"
+  touch "$base/.made"
 }
 
 make_root() {
   local root=$1
   if [ ! -e "$root/.made" ]; then
-    # debootstrap may not know the newest releases by name; they are all made like sid.
-    local script=/usr/share/debootstrap/scripts/$suite
-    [ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid
-    rm -rf "$root"
-    mkdir -p "$root"
-    debootstrap --variant=minbase --include=ca-certificates "$suite" "$root" "$mirror" "$script" || return 1
-    # No package starts a server here.
-    printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
-    chmod +x "$root/usr/sbin/policy-rc.d"
-    touch "$root/.made"
+    make_base "$roots/base-$suite" || return 1
+    rm -rf "$root" "$root.new"
+    cp -a "$roots/base-$suite" "$root.new" || return 1
+    mv "$root.new" "$root"
   fi
-  cp /etc/resolv.conf "$root/etc/resolv.conf"
-  inside "$root" bash -c "apt-get update -qq && apt-get install -y -qq --no-install-recommends ${packages[*]}" \
-    || return 1
+  cp /etc/resolv.conf /etc/hosts "$root/etc/"
+  # Nothing is asked of the mirror where nothing is missing.
+  inside "$root" dpkg-query -W "${packages[@]}" >/dev/null 2>&1 ||
+    inside "$root" bash -c "apt-get update -qq && apt-get install -y -qq --no-install-recommends ${packages[*]}"
 }
 
 # The project as it is in the working tree, without what git ignores. Unchanged files keep their dates.
@@ -99,52 +127,80 @@ copy_project() {
   rm -f "$files"
 }
 
+# Configures and builds; goes on after an error, so that the log has them all.
+build() {
+  local root=$1 targets=
+  inside "$root" bash -c "cd /dtrain && cmake --preset cpu -DDTRAIN_TESTS=ON -DDTRAIN_WERROR=ON ${options[*]}" ||
+    return 1
+  [ -z "$short" ] ||
+    targets="--target nmt_train dtrain_tool \$(tools/list_tests.py --programs --preset cpu -R '$short_tests')"
+  inside "$root" bash -c "cd /dtrain && cmake --build build/cpu $targets -- -k 0"
+}
+
+# Trains on two ranks and translates.
+demo() {
+  local time=1m
+  [ -z "$short" ] || time=20s
+  inside "$1" bash -c "cd /dtrain && export PATH=/dtrain/build/cpu/bin:\$PATH && rm -rf runs/platform &&
+    $mpirun -n 2 nmt_train --config examples/nmt_train/configs/demo.textproto \
+      run.run_dir=runs/platform trainer.max_time=$time &&
+    echo 'Click the button.' | dtrain translate runs/platform"
+}
+
+run_tests() {
+  local filter=
+  [ -z "$short" ] || filter="-R '$short_tests'"
+  inside "$1" bash -c "cd /dtrain && ctest --preset cpu -j 2 $filter"
+}
+
+# step LOG COMMAND...: runs a step; leaves in `took` how it ended and how long it took.
+step() {
+  local log=$1 begin=$SECONDS word=ok
+  shift
+  "$@" >"$log" 2>&1 || word=failed
+  took="$word $((SECONDS - begin)) s"
+  [ $word = ok ]
+}
+
 count() { sed -n "s/.*$1.*/\1/p" "$2" | tail -n 1; }
 
 # Builds and tests one platform; appends its row to the table.
 run_platform() {
-  local name=$1 root=$roots/$1 logs=$roots/logs/$1 build=failed demo=- passed=- failed=- skipped=-
+  local name=$1 root=$roots/$1 logs=$roots/logs/$1 cells=() passed=- failed=- skipped=- all
   describe "$name"
   mkdir -p "$logs"
   echo "== $name ($suite; logs in $logs)"
-  if ! make_root "$root" >"$logs/root.log" 2>&1; then
+  local is_built=
+  if step "$logs/root.log" make_root "$root"; then
+    cells+=("$took")
+    copy_project "$root"
+    if step "$logs/build.log" build "$root"; then is_built=1; else bad=1; fi
+    cells+=("$took")
+    [ -n "$is_built" ] || { grep -E 'error|Error' "$logs/build.log" | head -n 5 || true; }
+  else
+    cells+=("$took")
     tail -n 5 "$logs/root.log"
-    rows+=("$name|no root|$demo|$passed|$failed|$skipped")
     bad=1
-    return
   fi
-  copy_project "$root"
-  if inside "$root" bash -c "cd /dtrain && cmake --preset cpu -DDTRAIN_TESTS=ON -DDTRAIN_WERROR=ON ${options[*]} &&
-      cmake --build build/cpu" >"$logs/build.log" 2>&1; then
-    build=ok
-    local time=1m
-    [ -z "$short" ] || time=20s
-    demo=failed
-    inside "$root" bash -c "cd /dtrain && export PATH=/dtrain/build/cpu/bin:\$PATH && rm -rf runs/platform &&
-        $mpirun -n 2 nmt_train --config examples/nmt_train/configs/demo.textproto \
-          run.run_dir=runs/platform trainer.max_time=$time &&
-        echo 'Click the button.' | dtrain translate runs/platform" >"$logs/demo.log" 2>&1 && demo=ok
-    local filter=()
-    [ -z "$short" ] || filter=(-R "'$short_tests'")
-    inside "$root" bash -c "cd /dtrain && ctest --preset cpu -j 2 ${filter[*]}" >"$logs/tests.log" 2>&1 || true
-    local all
+  if [ -n "$is_built" ]; then
+    step "$logs/demo.log" demo "$root" || { tail -n 5 "$logs/demo.log"; bad=1; }
+    cells+=("$took")
+    step "$logs/tests.log" run_tests "$root" || { sed -n '/tests FAILED:/,$p' "$logs/tests.log"; bad=1; }
+    cells+=("$took")
     failed=$(count '\([0-9]*\) tests failed out of' "$logs/tests.log")
     all=$(count 'tests failed out of \([0-9]*\)' "$logs/tests.log")
     skipped=$(grep -c '(Skipped)$' "$logs/tests.log" || true)
     passed=$((${all:-0} - ${failed:-0} - skipped))
-  else
-    grep -E 'error|Error' "$logs/build.log" | head -n 5 || true
   fi
-  rows+=("$name|$build|$demo|$passed|${failed:-no result}|$skipped")
-  [ "$build $demo ${failed:-1}" = "ok ok 0" ] || bad=1
+  while [ ${#cells[@]} -lt 4 ]; do cells+=(-); done
+  rows+=("$(printf '%-10s %-14s %-14s %-14s %-14s %7s %7s %7s' "$name" "${cells[@]}" "$passed" "${failed:--}" "$skipped")")
 }
 
-bad= rows=()
+bad=''
+rows=()
 for platform in "${platforms[@]}"; do run_platform "$platform"; done
 
-printf '\n%-10s %-8s %-8s %8s %8s %8s\n' platform build demo passed failed skipped
-for row in "${rows[@]}"; do
-  IFS='|' read -r name build demo passed failed skipped <<<"$row"
-  printf '%-10s %-8s %-8s %8s %8s %8s\n' "$name" "$build" "$demo" "$passed" "$failed" "$skipped"
-done
+printf '\n%-10s %-14s %-14s %-14s %-14s %7s %7s %7s\n' \
+  platform root build demo tests passed failed skipped
+printf '%s\n' "${rows[@]}"
 [ -z "$bad" ]

@@ -16,6 +16,7 @@
 #include "dtrain/comm/collectives.h"
 #include "dtrain/comm/environment.h"
 #include "dtrain/comm/heartbeat.h"
+#include "dtrain/launch/run_on_ranks.h"
 
 namespace {
 
@@ -112,8 +113,7 @@ Status WorkByName(Communicator& comm, std::string_view way, int failing) {
 int main(int argc, char** argv) {
   const std::string_view way = argv[1];
   const int failing = argc > 2 ? std::atoi(argv[2]) : 1;
-  const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
-  const bool is_failing = rank != nullptr && std::atoi(rank) == failing;
+  const bool is_failing = LaunchedRank() == failing;
   if (way == "stop_first" && is_failing) std::raise(SIGSTOP);
   if (way == "leave_first" && is_failing) return 9;
   const auto environment = Environment::Create();

@@ -11,6 +11,7 @@
 
 #include "dtrain/base/timer.h"
 #include "testing/catch.h"
+#include "testing/launcher.h"
 
 namespace dtrain {
 namespace {
@@ -28,10 +29,14 @@ std::string ProgramPath() {
   return self.substr(0, self.rfind('/')) + "/comm_job_end_program";
 }
 
-Ended RunJob(const std::string& settings, int ranks, const std::string& way) {
+// `settings` are variables, `flags` those of mpirun.
+Ended RunJob(const std::string& settings, int ranks, const std::string& way,
+             const std::string& flags = "") {
+  // Told of more ranks than cores, Open MPI does not bind, and two ranks are to be bound.
+  const std::string mpirun =
+      ranks > 2 ? DTRAIN_TEST_MPIRUN : std::string(DTRAIN_TEST_MPIEXEC) + launcher::kAsRoot;
   // A job that does not end is ended, so that what it said until then is seen.
-  const std::string command = settings + " timeout -k 5 60 mpirun --allow-run-as-root " +
-                              (ranks > 2 ? "--oversubscribe " : "") + "-n " +
+  const std::string command = settings + " timeout -k 5 60 " + mpirun + " " + flags + " -n " +
                               std::to_string(ranks) + " " + ProgramPath() + " " + way + " 2>&1";
   const Timer timer;
   std::FILE* const pipe = popen(command.c_str(), "r");
@@ -45,6 +50,11 @@ Ended RunJob(const std::string& settings, int ranks, const std::string& way) {
   return ended;
 }
 
+// Hydra kills a rank that stands still, and its exit code is then about that one.
+bool IsKilledByHydra(const Ended& ended) {
+  return !launcher::kIsOpenMpi && ended.code == launcher::kKilledCode;
+}
+
 TEST_CASE("a job in which nothing fails ends with 0") {
   const Ended ended = RunJob("", 3, "none");
   INFO(ended.output);
@@ -55,7 +65,7 @@ TEST_CASE("a rank killed with SIGKILL, also amid a named collective, ends the jo
   for (const char* const way : {"kill", "named_kill"}) {
     const Ended ended = RunJob("", 3, way);
     INFO(way << ": " << ended.output);
-    CHECK(ended.code == 137);
+    CHECK(ended.code == launcher::kKilledCode);
     CHECK(ended.seconds < 10);
     CHECK_THAT(ended.output, Catch::Contains("signal 9"));
   }
@@ -117,6 +127,10 @@ TEST_CASE("ranks that exchange unlike numbers of bytes are not out of step") {
 }
 
 TEST_CASE("a rank that ends before MPI starts ends the job") {
+  if (!launcher::kIsOpenMpi) {
+    WARN("skipped: Hydra does not miss a rank that has not yet called MPI_Init");
+    return;
+  }
   const Ended ended = RunJob("", 3, "leave_first");
   INFO(ended.output);
   CHECK(ended.code != 0);
@@ -126,7 +140,7 @@ TEST_CASE("a rank that ends before MPI starts ends the job") {
 TEST_CASE("a rank that is stopped before MPI starts ends the job with code 6") {
   const Ended ended = RunJob("DTRAIN_COMM_TIMEOUT=2", 3, "stop_first");
   INFO(ended.output);
-  CHECK(ended.code == 6);
+  CHECK((ended.code == 6 || IsKilledByHydra(ended)));
   CHECK(ended.seconds < 10);
   CHECK_THAT(ended.output, Catch::Contains("MPI has not started within 2 s"));
 }
@@ -153,8 +167,7 @@ TEST_CASE("ranks share the cores of the host, also where mpirun has bound them t
   const Ended two = RunJob("env -u OMP_NUM_THREADS", 2, "cores");
   CHECK_THAT(two.output, Catch::Contains("cores " + std::to_string(cores) + " threads " +
                                          std::to_string(std::max(cores / 2, 1))));
-  const Ended bound =
-      RunJob("env -u OMP_NUM_THREADS OMPI_MCA_hwloc_base_binding_policy=core", 2, "cores");
+  const Ended bound = RunJob("env -u OMP_NUM_THREADS", 2, "cores", "--bind-to core");
   CHECK_THAT(bound.output, Catch::Contains("cores 1 threads 1"));
   const Ended asked = RunJob("OMP_NUM_THREADS=3", 2, "cores");
   CHECK_THAT(asked.output, Catch::Contains("threads 3"));
@@ -171,7 +184,7 @@ TEST_CASE("a rank that stops behind its last collective ends the job with code 6
   for (const char* const way : {"end_stop 1", "end_stop 0"}) {
     const Ended ended = RunJob("DTRAIN_COMM_TIMEOUT=4", 3, way);
     INFO(way << ": " << ended.output);
-    CHECK(ended.code == 6);
+    CHECK((ended.code == 6 || IsKilledByHydra(ended)));
     CHECK(ended.seconds < 15);
     CHECK_THAT(ended.output, Catch::Contains("has been silent for"));
   }

@@ -25,12 +25,14 @@ TEST_CASE("a process on its own is not parallel, inside a batch allocation eithe
 TEST_CASE("mpirun announces ranks, local ranks and its binding") {
   const auto launch = DetectLaunch(Table({{"OMPI_COMM_WORLD_SIZE", "4"},
                                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                                          {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
                                           {"PMIX_RANK", "0"},
                                           {"OMP_NUM_THREADS", "3,1"},
                                           {"OMPI_MCA_orte_bound_at_launch", "1"}}));
   CHECK(launch->launcher == "mpirun");
   CHECK(launch->size == 4);
   CHECK(launch->local_size == 2);
+  CHECK(launch->local_rank == 1);
   CHECK(launch->bound_by_mpirun);
   CHECK(launch->threads == 3);
 }
@@ -40,6 +42,28 @@ TEST_CASE("a binding asked for is not undone") {
                              {"OMPI_MCA_orte_bound_at_launch", "1"},
                              {"OMPI_MCA_hwloc_base_binding_policy", "core"}}))
              ->bound_by_mpirun);
+}
+
+TEST_CASE("Open MPI 5's command and environment tell whether a binding was asked for") {
+  const auto bound_by_default = [](const std::vector<std::string>& parent) {
+    return DetectLaunch(Table({{"OMPI_COMM_WORLD_SIZE", "4"}, {"PRTE_LAUNCHED", "1"}}), parent)
+        ->bound_by_mpirun;
+  };
+  CHECK(bound_by_default({"prterun", "-n", "4", "nmt_train", "HOME=/root"}));
+  CHECK(!bound_by_default({"prterun", "--bind-to", "core", "-n", "4", "nmt_train"}));
+  CHECK(!bound_by_default({"prterun", "--map-by", "ppr:2:node:pe=4", "nmt_train"}));
+  CHECK(!bound_by_default({"prted", "--prtemca", "hwloc_default_binding_policy", "core"}));
+  CHECK(!bound_by_default({"prterun", "nmt_train", "PRTE_MCA_hwloc_default_binding_policy=none"}));
+}
+
+TEST_CASE("MPICH's launcher announces ranks and local ranks") {
+  const auto launch = DetectLaunch(Table(
+      {{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "2"}, {"MPI_LOCALRANKID", "1"}}));
+  CHECK(launch->launcher == "mpirun");
+  CHECK(launch->size == 4);
+  CHECK(launch->local_size == 2);
+  CHECK(launch->local_rank == 1);
+  CHECK(!launch->bound_by_mpirun);
 }
 
 TEST_CASE("srun with PMIx is parallel, without it the line to use is told") {

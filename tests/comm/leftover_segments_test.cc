@@ -35,16 +35,18 @@ TEST_CASE("segments that no process has mapped are removed, and others stay") {
   const TemporaryFolder folder;
   const std::string dead = Segment(folder, "vader_segment.host.0.211e0001.0", 1000);
   const std::string short_name = Segment(folder, "vader_segment.host.0.211e0001.1", 1000);
+  const std::string of_5 = Segment(folder, "sm_segment.host.0.70a70001.0", 1000);  // Open MPI 5
   const std::string young = Segment(folder, "vader_segment.host.0.99990001.0", 1);
   const std::string other_host = Segment(folder, "vader_segment.host2.0.211e0001.0", 1000);
   const std::string other_file = Segment(folder, "my_segment.host.0", 1000);
   const std::string target = Segment(folder, "target", 1000);
   fs::create_symlink(target, folder.File("vader_segment.host.0.1.1"));
   const LeftoverSegments removed = RemoveLeftoverSegments(folder.path(), "host.example.org", 60);
-  CHECK(removed.count == 2);
-  CHECK(removed.bytes == 200);
+  CHECK(removed.count == 3);
+  CHECK(removed.bytes == 300);
   CHECK_FALSE(fs::exists(dead));
   CHECK_FALSE(fs::exists(short_name));
+  CHECK_FALSE(fs::exists(of_5));
   for (const std::string& kept : {young, other_host, other_file, target}) CHECK(fs::exists(kept));
 }
 

@@ -121,6 +121,8 @@ TEST_CASE("a choice in the user's configuration file of Open MPI stays") {
 TEST_CASE("Open MPI 5 is told to use shared memory on a single host, unless the user chose") {
   CHECK(VariablesOf(ChooseSharedMemory("Open MPI v5.0.7", Table({}))) ==
         Variables{{"OMPI_MCA_btl", "self,sm"}});
+  CHECK(VariablesOf(ChooseSharedMemory("Open MPI v6.0.0rc2", Table({}))) ==
+        Variables{{"OMPI_MCA_btl", "self,sm"}});
   CHECK(ChooseSharedMemory("Open MPI v5.0.7", Table({{"OMPI_MCA_btl", "^sm"}})).variables.empty());
   CHECK(ChooseSharedMemory("Open MPI v4.1.4", Table({})).variables.empty());
   CHECK(ChooseSharedMemory("MPICH Version: 4.0.2", Table({})).variables.empty());

@@ -121,8 +121,9 @@ TEST_CASE("ranks that read other questions, or another checkpoint, answer none")
         2, "sh -c '" DTRAIN_TEST_PROGRAM " predict --run_dir=" + toy.File(run) +
                " data.test=" + toy.File(dev) + ".json predict.output=" + toy.File("out") + "'"));
   };
-  CheckFailed(predict("run0", "dev$OMPI_COMM_WORLD_RANK"), 2, {"questions", "crc32c"});
-  CheckFailed(predict("run$OMPI_COMM_WORLD_RANK", "dev0"), 2, {"checkpoint", "manifest crc32c"});
+  const std::string rank = std::string("$") + launcher::kRankVariable;
+  CheckFailed(predict("run0", "dev" + rank), 2, {"questions", "crc32c"});
+  CheckFailed(predict("run" + rank, "dev0"), 2, {"checkpoint", "manifest crc32c"});
   CHECK(predict("run0", "dev0").exit_code == 0);
 }
 

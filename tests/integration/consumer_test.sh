@@ -2,12 +2,12 @@
 # consumer_test.sh - installs dtrain, builds the examples against it and trains with them.
 # SPDX-License-Identifier: Apache-2.0
 #
-#   consumer_test.sh CMAKE BUILD_DIR EXAMPLES_DIR MPIEXEC CXX_COMPILER
+#   consumer_test.sh CMAKE BUILD_DIR EXAMPLES_DIR CXX_COMPILER MPIRUN [FLAG...]
 set -euo pipefail
-cmake=$1 build=$2 examples=$3 mpiexec=$4 compiler=$5
+cmake=$1 build=$2 examples=$3 compiler=$4
+mpirun=("${@:5}")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 "$cmake" --install "$build" --prefix "$folder/prefix" >"$folder/log" || { cat "$folder/log"; exit 1; }
 "$folder/prefix/bin/dtrain" version
@@ -39,9 +39,9 @@ check() {
 cd "$folder"
 trainer=$folder/custom_trainer/custom_trainer
 check "$("$trainer" one 200 | tail -n 1)"
-check "$("$mpiexec" --oversubscribe -n 2 "$trainer" sentiment 200 | tail -n 1)"
+check "$("${mpirun[@]}" -n 2 "$trainer" sentiment 200 | tail -n 1)"
 [ -f "$folder/sentiment/last/COMPLETE" ] || { echo "no checkpoint"; exit 1; }
-"$mpiexec" --oversubscribe -n 2 "$folder/collectives/collectives" | grep 'of 101 rows'
+"${mpirun[@]}" -n 2 "$folder/collectives/collectives" | grep 'of 101 rows'
 
 # The build folder is no package, and says what is.
 if "$cmake" -S "$folder/project-custom_trainer" -B "$folder/uninstalled" -Ddtrain_DIR="$build" \

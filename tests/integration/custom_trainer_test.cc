@@ -96,7 +96,7 @@ TEST_CASE("a rank that is asked to stop stops all with a checkpoint, and the com
   {
     Job job("exec " + command);
     REQUIRE(WaitUntil([&] { return stopped.HasAny(); }, 60));
-    const std::vector<pid_t> ranks = job.Children();
+    const std::vector<pid_t> ranks = job.Ranks();
     REQUIRE(ranks.size() == 2);
     REQUIRE(::kill(ranks[1], SIGTERM) == 0);
     const Outcome outcome = job.Wait();

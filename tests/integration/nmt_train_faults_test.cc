@@ -150,10 +150,7 @@ TEST_CASE("hosts with another configuration or another build are named before an
   other.back() = other.back() == 'x' ? 'y' : 'x';
   for (const char* const host : {"a", "b"}) on(host, "cp " DTRAIN_TEST_PROGRAM " /dev/shm/p");
   on("b", "sed -i s/" + version + "/" + other + "/ /dev/shm/p");
-  const Outcome outcome =
-      RunCommand(hosts->Script("on") +
-                 " a " DTRAIN_TEST_MPIRUN " --allow-run-as-root -n 4 -H a:2,b:2 /dev/shm/p " +
-                 toy.Arguments(toy.Corpus()));
+  const Outcome outcome = RunCommand(hosts->OnBoth() + "/dev/shm/p " + toy.Arguments(toy.Corpus()));
   CheckFailed(outcome, 2,
               {"the ranks disagree on version", "ranks 0, 1 (host a): " + version,
                "ranks 2, 3 (host b): " + other});

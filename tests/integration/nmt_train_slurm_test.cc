@@ -98,9 +98,8 @@ TEST_CASE("a job that Slurm stops queues itself again and ends with the weights 
              Catch::Contains("rank 3 of 4 on host b, "));
 
   const ToyProgram one;
-  REQUIRE(
-      RunCommand(Mpirun() + " -n 4 " DTRAIN_TEST_PROGRAM " " + LongRun(one, kSteps)).exit_code ==
-      0);
+  REQUIRE(RunCommand(DTRAIN_TEST_MPIRUN " -n 4 " DTRAIN_TEST_PROGRAM " " + LongRun(one, kSteps))
+              .exit_code == 0);
   const std::string weights = ReadTestFile(one.CheckpointFile(kSteps));
   CHECK(weights.size() > 10000);
   CHECK(ReadTestFile(toy.CheckpointFile(kSteps)) == weights);

@@ -31,7 +31,7 @@ TEST_CASE("a killed rank ends the job, and the same command ends with the same b
     {
       Job job("exec " + command);
       REQUIRE(WaitUntil([&] { return toy.HasCheckpoint(200); }, 60));
-      const std::vector<pid_t> ranks = job.Children();
+      const std::vector<pid_t> ranks = job.Ranks();
       REQUIRE(ranks.size() == 2);
       REQUIRE(::kill(ranks[victim], SIGKILL) == 0);
       const Timer timer;
@@ -151,7 +151,7 @@ TEST_CASE("SIGTERM to one rank stops all ranks at the same update") {
   const ToyProgram toy;
   Job job("exec " + toy.Command(2, LongRun(toy, 100000)));
   REQUIRE(WaitUntil([&] { return toy.HasCheckpoint(100); }, 60));
-  ::kill(job.Children().at(1), SIGTERM);
+  ::kill(job.Ranks().at(1), SIGTERM);
   const Outcome outcome = job.Wait(20);
   INFO(outcome.output);
   CHECK(outcome.exit_code == 75);

@@ -19,6 +19,7 @@
 #include "dtrain/base/timer.h"
 #include "testing/catch.h"
 #include "testing/file_testing.h"
+#include "testing/launcher.h"
 
 namespace dtrain {
 
@@ -38,6 +39,14 @@ inline bool WaitUntil(const std::function<bool()>& condition, double seconds) {
   return true;
 }
 
+inline std::vector<pid_t> ChildrenOf(pid_t process) {
+  const std::string id = std::to_string(process);
+  std::ifstream file("/proc/" + id + "/task/" + id + "/children");
+  std::vector<pid_t> children;
+  for (pid_t child = 0; file >> child;) children.push_back(child);
+  return children;
+}
+
 // A command that runs beside the test. Killed, if it still runs, when the test ends.
 class Job {
  public:
@@ -50,6 +59,7 @@ class Job {
       ::setenv("OMP_WAIT_POLICY", "passive", 1);
       ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", 1);
       ::setenv("OMPI_MCA_odls_base_sigkill_timeout", "0", 1);
+      ::setenv("PRTE_MCA_odls_base_sigkill_timeout", "0", 1);
       ::execl("/bin/bash", "bash", "-c", (command + " >" + output_ + " 2>&1").c_str(), nullptr);
       ::_exit(127);
     }
@@ -58,19 +68,16 @@ class Job {
   Job& operator=(const Job&) = delete;
   ~Job() {
     if (pid_ <= 0) return;
-    for (const pid_t rank : Children()) ::kill(rank, SIGKILL);
+    for (const pid_t rank : Ranks()) ::kill(rank, SIGKILL);
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
 
   void Signal(int signal) const { ::kill(pid_, signal); }
-  // Of an mpirun: its ranks, in their order.
-  std::vector<pid_t> Children() const {
-    const std::string id = std::to_string(pid_);
-    std::ifstream file("/proc/" + id + "/task/" + id + "/children");
-    std::vector<pid_t> children;
-    for (pid_t child = 0; file >> child;) children.push_back(child);
-    return children;
+  // Of an mpirun: its ranks, in their order. Those of Hydra are children of its proxy.
+  std::vector<pid_t> Ranks() const {
+    std::vector<pid_t> ranks = ChildrenOf(pid_);
+    return launcher::kIsOpenMpi || ranks.size() != 1 ? ranks : ChildrenOf(ranks[0]);
   }
   // The end of the command, which must come within `seconds`.
   Outcome Wait(double seconds = 60) {
@@ -93,12 +100,16 @@ class Job {
 
 inline Outcome RunCommand(const std::string& command) { return Job("exec " + command).Wait(); }
 
-inline std::string Mpirun() { return DTRAIN_TEST_MPIRUN " --allow-run-as-root --oversubscribe"; }
+// True, after a warning, under another mpirun than Open MPI's, which alone has what `reason` names.
+inline bool LacksOpenMpi(const std::string& reason) {
+  if (!launcher::kIsOpenMpi) WARN("skipped: " << reason);
+  return !launcher::kIsOpenMpi;
+}
 
 // The command of a program on so many ranks.
 inline std::string CommandOn(int ranks, const std::string& program) {
   if (ranks == 1) return program;
-  return Mpirun() + " -n " + std::to_string(ranks) + " " + program;
+  return DTRAIN_TEST_MPIRUN " -n " + std::to_string(ranks) + " " + program;
 }
 
 // Processes, but this one, whose command line holds `text`.

@@ -64,9 +64,12 @@ class TwoHosts {
   }
   // As a user types it on host a: two ranks on each host.
   std::string Command(const ToyProgram& toy, const std::string& more,
-                      const std::string& mpirun = DTRAIN_TEST_MPIRUN) const {
-    return Script("on") + " a " + mpirun +
-           " --allow-run-as-root -n 4 -H a:2,b:2 " DTRAIN_TEST_PROGRAM " " + toy.Arguments(more);
+                      const std::string& mpirun = DTRAIN_TEST_MPIEXEC) const {
+    return OnBoth(mpirun) + DTRAIN_TEST_PROGRAM " " + toy.Arguments(more);
+  }
+  // What the command of a program on both hosts begins with.
+  std::string OnBoth(const std::string& mpirun = DTRAIN_TEST_MPIEXEC) const {
+    return Script("on") + " a " + mpirun + launcher::kOnTwoHosts;
   }
   // The ranks of a job on a host, in their order.
   std::vector<pid_t> RanksOn(const std::string& host_name, const ToyProgram& toy) const {
@@ -83,7 +86,7 @@ class TwoHosts {
 class LongRun {
  public:
   explicit LongRun(const TwoHosts& hosts, const std::string& more = "",
-                   const std::string& mpirun = DTRAIN_TEST_MPIRUN)
+                   const std::string& mpirun = DTRAIN_TEST_MPIEXEC)
       : job_("exec " + hosts.Command(toy_,
                                      toy_.Corpus() +
                                          " trainer.max_steps=1000000 trainer.keep_last=2 "

@@ -15,11 +15,9 @@ Outcome FailOnTheSecondHost(const std::string& way, const std::string& before = 
   const std::unique_ptr<TwoHosts> hosts = TwoHosts::Start();
   if (!hosts) return {.exit_code = 77, .output = "", .seconds = 0};
   const Timer timer;
-  Outcome outcome = RunCommand(hosts->Script("on") + " a env DTRAIN_COMM_TIMEOUT=4 " + before +
-                               " " DTRAIN_TEST_MPIRUN
-                               " --allow-run-as-root -x DTRAIN_COMM_TIMEOUT -n 4 "
-                               "-H a:2,b:2 " DTRAIN_TEST_JOB_PROGRAM " " +
-                               way + " 3");
+  Outcome outcome =
+      RunCommand(hosts->OnBoth(before + " " DTRAIN_TEST_MPIEXEC) +
+                 "env DTRAIN_COMM_TIMEOUT=4 " DTRAIN_TEST_JOB_PROGRAM " " + way + " 3");
   WARN(way << ": the job was over after " << timer.Seconds() << " s");
   CHECK(WaitUntil([] { return CountProcesses(DTRAIN_TEST_JOB_PROGRAM) == 0; }, 10));
   CHECK(timer.Seconds() < 20);
@@ -61,7 +59,7 @@ TEST_CASE("variables of the first rank's host hold on the second") {
   for (const std::string algorithm : {"flat", "measure"}) {
     const Outcome outcome =
         RunCommand(hosts->Command(toy, toy.Corpus() + " trainer.max_steps=5 run.comm_timeout=10s",
-                                  "env DTRAIN_ALLREDUCE=" + algorithm + " " DTRAIN_TEST_MPIRUN));
+                                  "env DTRAIN_ALLREDUCE=" + algorithm + " " DTRAIN_TEST_MPIEXEC));
     INFO(algorithm << ": " << outcome.output);
     CHECK(outcome.exit_code == 0);
     std::filesystem::remove_all(toy.run_dir());
@@ -118,10 +116,9 @@ TEST_CASE("a run of two hosts goes on with two ranks, one and three in the same 
 TEST_CASE("10,000 named tensors in random orders, sizes and delays have exact sums on two hosts") {
   const std::unique_ptr<TwoHosts> hosts = TwoHosts::Start();
   if (!hosts) return;
-  Job job("exec " + hosts->Script("on") +
-          " a " DTRAIN_TEST_MPIRUN
-          " --allow-run-as-root -x OMPI_MCA_mpi_yield_when_idle -n 4 -H "
-          "a:2,b:2 " DTRAIN_TEST_COLLECTIVES " '*tensors in random orders*'");
+  Job job("exec " + hosts->OnBoth() +
+          "env OMPI_MCA_mpi_yield_when_idle=1 " DTRAIN_TEST_COLLECTIVES
+          " '*tensors in random orders*'");
   const Timer timer;
   const Outcome outcome = job.Wait(240);
   WARN("10,000 tensors took " << timer.Seconds() << " s");

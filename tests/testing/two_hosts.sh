@@ -58,6 +58,9 @@ Host *
   LogLevel ERROR
   BatchMode yes
 END
+  # The agent of launchers that take a program but no arguments for it.
+  printf '#!/bin/sh\nexec ssh -F %s "$@"\n' "$state/ssh_config" >"$state/ssh"
+  chmod +x "$state/ssh"
 }
 
 # What runs as a host's first process, in namespaces of its own.
@@ -125,7 +128,14 @@ down() {
 case ${1:-} in
   up) up ;;
   boot) boot "$3" ;;
-  on) host=$3; shift 3; enter "$host" env OMPI_MCA_plm_rsh_agent="ssh -F $state/ssh_config" "$@" ;;
+  on)
+    host=$3
+    shift 3
+    # As Open MPI 4, Open MPI 5 and MPICH call the program that reaches another host. UCX, below MPICH, takes
+    # these hosts for one, because their kernel is.
+    enter "$host" env OMPI_MCA_plm_rsh_agent="$state/ssh" PRTE_MCA_plm_ssh_agent="$state/ssh" \
+      HYDRA_LAUNCHER_EXEC="$state/ssh" UCX_NET_DEVICES=eth0 UCX_TLS=tcp,self "$@"
+    ;;
   cut) enter b ip link set eth0 down ;;
   heal) enter b ip link set eth0 up ;;
   rate)

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 TEST_CASE("doctor measures two ranks, and refuses a folder it cannot write") {
   const std::string doctor =
-      DTRAIN_TEST_MPIRUN " --allow-run-as-root -n 2 " DTRAIN_TEST_TOOL " doctor --largest_mib=1 ";
+      DTRAIN_TEST_MPIRUN " -n 2 " DTRAIN_TEST_TOOL " doctor --largest_mib=1 ";
   const Outcome outcome = Shell(doctor + "--json --dir=/tmp");
   INFO(outcome.output);
   REQUIRE(outcome.exit_code == 0);
@@ -42,7 +42,7 @@ TEST_CASE("doctor measures two ranks, and refuses a folder it cannot write") {
 TEST_CASE("plan takes doctor's file, all programs' configurations and thousands of ranks") {
   const TinyRun& tiny = TinyRun::Get();
   const std::string doctor = tiny.Path("doctor.json");
-  const Outcome measured = Shell(DTRAIN_TEST_MPIRUN " --allow-run-as-root -n 2 " DTRAIN_TEST_TOOL
+  const Outcome measured = Shell(DTRAIN_TEST_MPIRUN " -n 2 " DTRAIN_TEST_TOOL
                                                     " doctor --largest_mib=1 --dir=/tmp --output=" +
                                  doctor);
   INFO(measured.output);

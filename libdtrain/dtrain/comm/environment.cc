@@ -13,6 +13,7 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -25,6 +26,7 @@
 #include "dtrain/comm/gather.h"
 #include "dtrain/comm/heartbeat.h"
 #include "dtrain/comm/internal/heartbeat_service.h"
+#include "dtrain/comm/internal/job_hosts.h"
 #include "dtrain/comm/internal/leftover_segments.h"
 #include "dtrain/comm/internal/mpi_error.h"
 #include "dtrain/comm/internal/network_choice.h"
@@ -86,10 +88,8 @@ void ShareVariables() {
   }
 }
 
-// One rank of each host clears what killed jobs left in its shared memory.
+// What killed jobs left in this host's shared memory.
 void ClearSharedMemory() {
-  const char* const local_rank = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK");
-  if (local_rank != nullptr && std::string_view(local_rank) != "0") return;
   constexpr double kMinAgeSeconds = 60;
   const internal::LeftoverSegments removed =
       internal::RemoveLeftoverSegments("/dev/shm", HostName(), kMinAgeSeconds);
@@ -109,8 +109,11 @@ std::string MpiVersion() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> version{};
   int length = 0;
   MPI_Get_library_version(version.data(), &length);
+  // MPICH's is a table, of which the first line is "MPICH Version:\t4.0.2".
   const std::string_view text(version.data());
-  return std::string(text.substr(0, text.find_first_of(",\n")));
+  std::string line(text.substr(0, text.find_first_of(",\n")));
+  std::replace(line.begin(), line.end(), '\t', ' ');
+  return line;
 }
 
 }  // namespace
@@ -118,12 +121,14 @@ std::string MpiVersion() {
 StatusOr<std::unique_ptr<Environment>> Environment::Create() {
   const GetEnv get_env = [](const char* name) -> const char* { return std::getenv(name); };
   std::unique_ptr<Environment> environment(new Environment);
-  DT_ASSIGN_OR_RETURN(environment->launch_, DetectLaunch(get_env));
+  std::vector<std::string> parent = internal::ParentCommand();
+  for (std::string& variable : internal::ParentVariables()) parent.push_back(std::move(variable));
+  DT_ASSIGN_OR_RETURN(environment->launch_, DetectLaunch(get_env, parent));
   DT_ASSIGN_OR_RETURN(CommunicatorOptions options, CommunicatorOptionsFrom(get_env));
   if (!environment->launch_.warning.empty()) LogWarning(environment->launch_.warning);
   environment->ChooseCores();
   if (environment->launch_.parallel) {
-    ClearSharedMemory();
+    if (environment->launch_.local_rank == 0) ClearSharedMemory();
     DT_RETURN_IF_ERROR(environment->StartMpi(options.timeout_seconds));
     const StatusOr<CommunicatorOptions> shared = CommunicatorOptionsFrom(get_env);
     // A folder may be on one host alone, and MPI_Finalize would wait for the other hosts' ranks.
@@ -201,7 +206,8 @@ Status Environment::StartMpi(double timeout_seconds) {
   }
   mpi_version_ = MpiVersion();
   ChooseNetwork();
-  const internal::StartLimit limit(timeout_seconds, internal::DiagnoseStart);
+  const internal::StartLimit limit(timeout_seconds,
+                                   [this] { return internal::DiagnoseStart(mpi_version_); });
   int provided = MPI_THREAD_SINGLE;
   if (MpiIsUp()) {
     MPI_Query_thread(&provided);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <string_view>
 #include <system_error>
 
@@ -46,9 +47,33 @@ StatusOr<AllReduceAlgorithm> AlgorithmFrom(const GetEnv& get_env) {
       "DTRAIN_ALLREDUCE=%s is no algorithm: set it to auto, flat, hierarchical or measure", text));
 }
 
+// Open MPI 4 tells the ranks that it bound them, and the policy if somebody asked for one. Open MPI
+// 5, whose launcher is PRRTE, tells neither, but its own command and environment do.
+bool IsBoundByDefault(const GetEnv& get_env, const std::vector<std::string>& parent) {
+  if (get_env("PRTE_LAUNCHED") == nullptr) {
+    return get_env("OMPI_MCA_orte_bound_at_launch") != nullptr &&
+           get_env("OMPI_MCA_hwloc_base_binding_policy") == nullptr;
+  }
+  constexpr std::string_view kRequests[] = {"--bind-to",
+                                            "-bind-to",
+                                            "--map-by",
+                                            "-map-by",
+                                            "--rankfile",
+                                            "--cpu-list",
+                                            "--cpu-set",
+                                            "hwloc_default_binding_policy",
+                                            "rmaps_default_mapping_policy",
+                                            "PRTE_MCA_hwloc_default_binding_policy",
+                                            "PRTE_MCA_rmaps_default_mapping_policy"};
+  return std::none_of(parent.begin(), parent.end(), [&](const std::string& word) {
+    const std::string_view name = std::string_view(word).substr(0, word.find('='));
+    return std::count(std::begin(kRequests), std::end(kRequests), name) > 0;
+  });
+}
+
 }  // namespace
 
-StatusOr<Launch> DetectLaunch(const GetEnv& get_env) {
+StatusOr<Launch> DetectLaunch(const GetEnv& get_env, const std::vector<std::string>& parent) {
   Launch launch;
   DT_ASSIGN_OR_RETURN(launch.threads, ThreadsFrom(get_env));
   // SLURM_NTASKS is also set for a batch script's own commands; these variables only by srun.
@@ -58,8 +83,14 @@ StatusOr<Launch> DetectLaunch(const GetEnv& get_env) {
     launch.launcher = "mpirun";
     launch.size = NumberOr(get_env, "OMPI_COMM_WORLD_SIZE", 0);
     launch.local_size = std::max(NumberOr(get_env, "OMPI_COMM_WORLD_LOCAL_SIZE", 1), 1);
-    launch.bound_by_mpirun = get_env("OMPI_MCA_orte_bound_at_launch") != nullptr &&
-                             get_env("OMPI_MCA_hwloc_base_binding_policy") == nullptr;
+    launch.local_rank = NumberOr(get_env, "OMPI_COMM_WORLD_LOCAL_RANK", 0);
+    launch.bound_by_mpirun = IsBoundByDefault(get_env, parent);
+  } else if (get_env("PMI_RANK") != nullptr && get_env("MPI_LOCALNRANKS") != nullptr) {
+    // Hydra, the mpirun of MPICH. It binds only where it is told to.
+    launch.launcher = "mpirun";
+    launch.size = NumberOr(get_env, "PMI_SIZE", 0);
+    launch.local_size = std::max(NumberOr(get_env, "MPI_LOCALNRANKS", 1), 1);
+    launch.local_rank = NumberOr(get_env, "MPI_LOCALRANKID", 0);
   } else if (get_env("PMIX_RANK") != nullptr || get_env("PMI_RANK") != nullptr) {
     launch.launcher = srun_tasks > 0 ? "srun" : "PMI";
     launch.size = srun_tasks > 0 ? srun_tasks : NumberOr(get_env, "PMI_SIZE", 0);

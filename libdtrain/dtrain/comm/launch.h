@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "dtrain/base/status.h"
 #include "dtrain/comm/communicator.h"
@@ -19,14 +20,16 @@ struct Launch {
   std::string launcher;          // "mpirun", "srun", "PMI" or ""
   int size = 0;                  // ranks that the launcher announced, or 0 if it announced none
   int local_size = 1;            // ranks on this host, as far as known before MPI starts
+  int local_rank = 0;            // this rank's number among them, as far as known
   bool bound_by_mpirun = false;  // mpirun bound the ranks to cores by default
   int threads = 0;               // OMP_NUM_THREADS, or 0 if it is not set
   std::string warning;           // on the first rank: a warning to log before MPI starts, or ""
 };
 
+// `parent` is the command and the environment of the process that started this one, word by word.
 // Returns UsageError if the tasks of srun would not find each other, or if OMP_NUM_THREADS is not a
 // number.
-StatusOr<Launch> DetectLaunch(const GetEnv& get_env);
+StatusOr<Launch> DetectLaunch(const GetEnv& get_env, const std::vector<std::string>& parent = {});
 
 // Returns UsageError if the launcher announced another number of ranks than MPI found. Then the
 // program and the launcher use different MPI libraries.

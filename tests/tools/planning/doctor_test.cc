@@ -95,11 +95,15 @@ TEST_CASE("each fault has one sentence with the flag that helps") {
   SECTION("the slower of two interfaces") {
     report.hosts[0].faster_interface = "ib0";
     CHECK_THAT(Sentence(report), Catch::Contains("eth0 (10000 Mbit/s) though ib0 is faster") &&
-                                     Catch::Contains("btl_tcp_if_include ib0"));
+                                     Catch::Contains("OMPI_MCA_btl_tcp_if_include=ib0 mpirun"));
+    report.mpi = "MPICH Version: 4.0.2";
+    CHECK_THAT(Sentence(report), Catch::Contains("UCX_NET_DEVICES=ib0 mpirun"));
   }
   SECTION("nobody watches the cable") {
     report.watches_cables = false;
     CHECK_THAT(Sentence(report), Catch::Contains("contrib/dtrain-mpirun"));
+    report.mpi = "MPICH Version: 4.0.2";
+    CHECK_THAT(Sentence(report), Catch::Contains("ranks end after run.comm_timeout"));
   }
   SECTION("a folder that only one host can write") {
     report.hosts[1].disk_bytes_per_second = 0.0;

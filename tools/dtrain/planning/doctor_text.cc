@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/base/internal/json_text.h"
+#include "dtrain/comm/internal/network_choice.h"
 #include "planning/doctor.h"
 
 namespace dtrain {
@@ -105,16 +106,18 @@ void DiagnoseNetwork(const DoctorReport& report, Sentences& out) {
   }
   for (const HostReport& host : report.hosts) {
     if (host.faster_interface.empty()) continue;
-    out.push_back(
-        absl::StrFormat("host %s sends through %s (%d Mbit/s) though %s is faster: "
-                        "mpirun --mca btl_tcp_if_include %s",
-                        host.name, host.network_interface, host.interface_mbit,
-                        host.faster_interface, host.faster_interface));
+    out.push_back(absl::StrFormat(
+        "host %s sends through %s (%d Mbit/s) though %s is faster: %s=%s mpirun", host.name,
+        host.network_interface, host.interface_mbit, host.faster_interface,
+        internal::InterfaceVariable(report.mpi), host.faster_interface));
   }
   if (!report.watches_cables) {
-    out.push_back(
-        "the launcher would notice a cut cable only after minutes: start jobs with "
-        "contrib/dtrain-mpirun (see docs/several-machines.md)");
+    const std::string late = "the launcher would notice a cut cable only after minutes";
+    out.push_back(late + (report.mpi.starts_with("MPICH")
+                              ? ", and MPICH's has no setting for that: ranks end after "
+                                "run.comm_timeout, mpirun by hand"
+                              : ": start jobs with contrib/dtrain-mpirun (see "
+                                "docs/several-machines.md)"));
   }
 }
 

@@ -101,6 +101,22 @@ std::vector<std::string> ReadHostFile(const std::string& path) {
   return hosts;
 }
 
+// Of one of a process's files below /proc.
+std::vector<std::string> WordsOf(pid_t process, const char* name) {
+  std::ifstream file(absl::StrCat("/proc/", process, "/", name));
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  return absl::StrSplit(text, '\0', absl::SkipEmpty());
+}
+
+pid_t ParentOf(pid_t process) {
+  std::ifstream file(absl::StrCat("/proc/", process, "/status"));
+  pid_t parent = 0;
+  for (std::string word; file >> word;) {
+    if (word == "PPid:") file >> parent;
+  }
+  return parent;
+}
+
 }  // namespace
 
 std::vector<std::string> ExpandHostList(std::string_view list) {
@@ -132,9 +148,14 @@ std::vector<std::string> JobHosts(const GetEnv& get_env,
 }
 
 std::vector<std::string> ParentCommand() {
-  std::ifstream file(absl::StrCat("/proc/", ::getppid(), "/cmdline"));
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  return absl::StrSplit(text, '\0', absl::SkipEmpty());
+  const pid_t parent = ::getppid();
+  std::vector<std::string> command = WordsOf(parent, "cmdline");
+  if (!command.empty() && command.front().ends_with("hydra_pmi_proxy")) {
+    command = WordsOf(ParentOf(parent), "cmdline");
+  }
+  return command;
 }
+
+std::vector<std::string> ParentVariables() { return WordsOf(::getppid(), "environ"); }
 
 }  // namespace dtrain::internal

@@ -21,8 +21,11 @@ std::vector<std::string> ExpandHostList(std::string_view list);
 std::vector<std::string> JobHosts(const GetEnv& get_env,
                                   const std::vector<std::string>& launcher_command);
 
-// The arguments of this process's parent, which is the launcher or its daemon.
+// The arguments of this process's parent, which is the launcher or its daemon. In place of a proxy
+// of MPICH's launcher, which is not told the hosts: those of the process that started the proxy.
 std::vector<std::string> ParentCommand();
+// The parent's variables, each as NAME=VALUE.
+std::vector<std::string> ParentVariables();
 
 }  // namespace dtrain::internal
 

@@ -41,8 +41,10 @@ struct Segment {
 // Host names in segments have no domain on some systems.
 bool IsNamedForHost(std::string_view name, const std::string& host) {
   const std::string short_host = host.substr(0, host.find('.'));
-  for (const std::string& of : {host, short_host}) {
-    if (name.starts_with("vader_segment." + of + ".")) return true;
+  for (const std::string kind : {"vader_segment.", "sm_segment."}) {
+    if (name.starts_with(kind + host + ".") || name.starts_with(kind + short_host + ".")) {
+      return true;
+    }
   }
   return false;
 }

@@ -13,10 +13,11 @@ struct LeftoverSegments {
   int64_t bytes = 0;
 };
 
-// Open MPI keeps a segment of 4 MiB for each rank in /dev/shm ("vader_segment.HOST.UID.JOB.RANK")
-// and removes it at the job's end, but not when the ranks are killed. This removes the segments in
-// `directory` that belong to this host and user, are older than `min_age_seconds`, and that no
-// process has mapped. Removes nothing where a process of this user cannot be examined.
+// Open MPI keeps a segment for each rank in /dev/shm (4: "vader_segment.HOST.UID.JOB.RANK", 4 MiB;
+// 5: "sm_segment...", 16 MiB) and removes it at the job's end, but not when the ranks are killed.
+// This removes the segments in `directory` that belong to this host and user, are older than
+// `min_age_seconds`, and that no process has mapped. Removes nothing where a process of this user
+// cannot be examined.
 LeftoverSegments RemoveLeftoverSegments(const std::string& directory, const std::string& host,
                                         double min_age_seconds);
 

@@ -3,6 +3,7 @@
 #include "dtrain/comm/internal/network_choice.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <initializer_list>
 #include <string_view>
@@ -78,13 +79,21 @@ NetworkChoice ChooseNetwork(const std::vector<NetworkInterface>& interfaces,
   return choice;
 }
 
+std::string InterfaceVariable(std::string_view version) {
+  // MPICH stands on UCX, as in Debian, or on libfabric, whose variable is FI_TCP_IFACE.
+  return version.starts_with("MPICH") ? "UCX_NET_DEVICES" : "OMPI_MCA_btl_tcp_if_include";
+}
+
 NetworkChoice ChooseSharedMemory(const std::string& version, const GetEnv& get_env) {
   NetworkChoice choice;
   choice.is_users = get_env("OMPI_MCA_btl") != nullptr || get_env("OMPI_MCA_pml") != nullptr;
   if (choice.is_users) return choice;
-  // Open MPI 5 looks for a network even between processes of one host, and warns that it found
-  // none.
-  if (version.starts_with("Open MPI v5")) choice.variables.emplace_back("OMPI_MCA_btl", "self,sm");
+  // From 5 on Open MPI looks for a network even between processes of one host, and warns that it
+  // found none. Before, its component for shared memory had another name.
+  constexpr std::string_view kOpenMpi = "Open MPI v";
+  if (version.starts_with(kOpenMpi) && std::atoi(version.c_str() + kOpenMpi.size()) >= 5) {
+    choice.variables.emplace_back("OMPI_MCA_btl", "self,sm");
+  }
   return choice;
 }
 

@@ -8,6 +8,7 @@
 #define DTRAIN_COMM_INTERNAL_NETWORK_CHOICE_H_
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct NetworkChoice {
 // Leaves out the interfaces with an obstacle, unless that would leave none. What the user chose, by
 // variables or in the libraries' configuration files, stays as it is.
 NetworkChoice ChooseNetwork(const std::vector<NetworkInterface>& interfaces, const GetEnv& get_env);
+
+// The variable that names the interface for the MPI library of that version to use.
+std::string InterfaceVariable(std::string_view version);
 
 // A job on a single host needs no network: Open MPI is told to use shared memory only. `version`
 // is that of the MPI library ("Open MPI v5.0.7"). Nothing if the user chose, or for another MPI.

@@ -15,6 +15,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/base/status.h"
 #include "dtrain/comm/internal/job_hosts.h"
+#include "dtrain/comm/internal/network_choice.h"
 #include "dtrain/comm/internal/network_interfaces.h"
 #include "dtrain/comm/internal/reach.h"
 
@@ -63,14 +64,14 @@ void StartLimit::Watch() {
   std::_Exit(static_cast<int>(ExitCode::kCommunication));
 }
 
-std::string DiagnoseStart() {
+std::string DiagnoseStart(std::string_view mpi_version) {
   const GetEnv get_env = [](const char* name) -> const char* { return std::getenv(name); };
   const std::vector<std::string> hosts = JobHosts(get_env, ParentCommand());
   const std::string problems = DescribeProblems(TryHosts(hosts, HostName(), kReachSeconds));
   if (hosts.size() < 2) return problems;
   return absl::StrCat(problems, problems.empty() ? "" : "; ",
-                      "networks here: ", DescribeInterfaces(ListNetworkInterfaces()),
-                      " (OMPI_MCA_btl_tcp_if_include=NAME chooses one)");
+                      "networks here: ", DescribeInterfaces(ListNetworkInterfaces()), " (",
+                      InterfaceVariable(mpi_version), "=NAME chooses one)");
 }
 
 }  // namespace dtrain::internal

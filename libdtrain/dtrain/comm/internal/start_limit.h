@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 
 namespace dtrain::internal {
@@ -37,7 +38,7 @@ class StartLimit {
 
 // Returns what this rank finds out about a start that hangs: hosts it does not reach and why, and
 // which networks of its own it uses. Takes up to 5 s.
-std::string DiagnoseStart();
+std::string DiagnoseStart(std::string_view mpi_version);
 
 }  // namespace dtrain::internal
 
