@@ -81,10 +81,10 @@ __device__ __forceinline__ void LoadRow(const LayerNormForwardArgs& args, int64_
 //   is used, and stays in registers for both passes of the statistics. gamma, beta and bias come
 //   from the L1 cache, which leaves registers for more warps. No shared memory, no barrier.
 // Dropout's element number: row number * columns + column.
-// Five blocks are no limit for 16-bit types. Without a number, ptxas of CUDA 13.0 puts a register
-// on the stack.
+// The widest fused rows of 16-bit types need a number of blocks (0 is none): without one, ptxas of
+// CUDA 13.0 puts a register on the stack.
 template <typename T, int kChunks, bool kFused>
-__global__ void __launch_bounds__(kRowThreads, sizeof(T) == 2 ? 5 : 1)
+__global__ void __launch_bounds__(kRowThreads, sizeof(T) == 2 && kFused && kChunks == 4 ? 5 : 0)
     LayerNormForwardWarpKernel(LayerNormForwardArgs args) {
   const int columns = static_cast<int>(args.columns);
   const float count = static_cast<float>(columns);
