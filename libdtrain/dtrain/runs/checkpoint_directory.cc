@@ -266,7 +266,7 @@ StatusOr<std::optional<Checkpoint>> FindLatest(const std::string& path,
       refusals.push_back(*best);
       continue;
     }
-    StatusOr<Checkpoint> checkpoint = Checkpoint::Open(path + "/" + name);
+    StatusOr<Checkpoint> checkpoint = Checkpoint::Open(absl::StrCat(path, "/", name));
     if (checkpoint.ok()) {
       used = name;
       found = *std::move(checkpoint);
