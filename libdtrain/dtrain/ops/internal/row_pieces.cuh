@@ -127,10 +127,11 @@ __device__ __forceinline__ KeptElements KeptOfPiece(const DropoutDraw& draw, int
   return kept;
 }
 
-// Applies dropout to element i of the piece. Without dropout the scale is 1.
+// Applies dropout to element i of the piece: what is dropped becomes +0. Without dropout the scale
+// is 1.
 __device__ __forceinline__ float ApplyDropout(float value, const KeptElements& kept, int i,
                                               float scale) {
-  return value * kept.Factor(i, scale);
+  return kept.Keep(i, value * scale);
 }
 
 // True if these matrices can be read in pieces of eight columns; absent ones are ignored. A vector
