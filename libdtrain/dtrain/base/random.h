@@ -44,8 +44,8 @@ constexpr uint64_t WideProduct(uint32_t a, uint32_t b) {
 
 }  // namespace internal
 
-// Ten rounds have a wide margin of safety. Dropout draws with seven, the fewest that Salmon et al.
-// (table 2) recommend: they pass all tests of TestU01's BigCrush.
+// Ten rounds have a wide margin of safety. Dropout draws with seven, the fewest with which
+// Philox4x32 passes all tests of TestU01's BigCrush (Salmon et al., table 2).
 inline constexpr int kPhiloxRounds = 10;
 inline constexpr int kDropoutRounds = 7;
 
