@@ -140,10 +140,10 @@ void FlashBackwardOfDim(const AttentionArgs& args, Stream& stream) {
     if (TakesWarpgroups(stream.device())) {
       using OwnQueries = WarpgroupBackwardTraits<T, false, kDropout>;
       using OwnKeys = WarpgroupBackwardTraits<T, true, kDropout>;
-      Launch(WarpgroupAttentionBackwardKernel<OwnQueries>,
+      Launch(FlashAttentionBackwardKernel<OwnQueries>,
              ShapeOf(args, args.max_queries, kFlashTile, kFlashThreads, OwnQueries::kSharedBytes),
              args, stream);
-      return Launch(WarpgroupAttentionBackwardKernel<OwnKeys>,
+      return Launch(FlashAttentionBackwardKernel<OwnKeys>,
                     ShapeOf(args, args.max_keys, kFlashTile, kFlashThreads, OwnKeys::kSharedBytes),
                     args, stream);
     }

@@ -23,6 +23,7 @@ namespace dtrain {
 // With own keys there are two sums.
 template <typename TElement, int kHeadDim, bool kKeys, bool kDrop>
 struct FlashBackwardTraits {
+  static constexpr bool kIsThere = kHasFlash<TElement, kHeadDim>;
   using T = TElement;
   static constexpr int kDim = kHeadDim;
   static constexpr bool kOwnKeys = kKeys;
@@ -145,7 +146,7 @@ template <typename Traits>
 __global__ __launch_bounds__(kFlashThreads, Traits::kBlocks) void FlashAttentionBackwardKernel(
     AttentionArgs args) {
   TakeStep(args.dropout_key, args.dropout_step);
-  if constexpr (kHasFlash<typename Traits::T, Traits::kDim>) {
+  if constexpr (Traits::kIsThere) {
     constexpr bool kOwnKeys = Traits::kOwnKeys;
     const AttentionPlace at = PlaceOfBlock(args, kOwnKeys ? args.max_keys : args.max_queries,
                                            kFlashTile, args.causal && !kOwnKeys);

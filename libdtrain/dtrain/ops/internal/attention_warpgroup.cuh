@@ -117,11 +117,12 @@ __global__ __launch_bounds__(kFlashThreads,
   }
 }
 
-// ---- backward
-// ------------------------------------------------------------------------------------
+// ---- backward ----
 
+// For FlashAttentionBackwardKernel.
 template <typename TElement, bool kKeys, bool kDrop>
 struct WarpgroupBackwardTraits {
+  static constexpr bool kIsThere = kHasWarpgroups;
   using T = TElement;
   static constexpr int kDim = kWarpgroupDim;
   static constexpr bool kOwnKeys = kKeys;
@@ -138,19 +139,6 @@ struct WarpgroupBackwardTraits {
   static constexpr size_t kSharedBytes =
       size_t{kTiles} * kFlashTile * kDim * sizeof(T) + 4 * kFlashTile * sizeof(float);
 };
-
-// Launched over queries first (kOwnKeys false), which writes delta for the launch over keys.
-template <typename Traits>
-__global__ __launch_bounds__(kFlashThreads, Traits::kBlocks) void WarpgroupAttentionBackwardKernel(
-    AttentionArgs args) {
-  TakeStep(args.dropout_key, args.dropout_step);
-  if constexpr (kHasWarpgroups) {
-    constexpr bool kOwnKeys = Traits::kOwnKeys;
-    const AttentionPlace at = PlaceOfBlock(args, kOwnKeys ? args.max_keys : args.max_queries,
-                                           kFlashTile, args.causal && !kOwnKeys);
-    if (at.first_row < (kOwnKeys ? at.keys : at.queries)) FlashBackwardTile<Traits>(args, at);
-  }
-}
 
 }  // namespace dtrain
 
