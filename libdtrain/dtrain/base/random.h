@@ -85,17 +85,13 @@ class RandomStream {
   // Number of 32-bit numbers drawn so far, including those that NextBelow() rejected.
   uint64_t drawn() const { return 4 * index_ - 4 + static_cast<uint64_t>(used_); }
 
-  // The next 32 or 64 random bits.
+  // The next 32 random bits.
   uint32_t NextUint32() {
     if (used_ == 4) {
       block_ = Philox(key_, index_++);
       used_ = 0;
     }
     return block_[static_cast<size_t>(used_++)];
-  }
-  uint64_t NextUint64() {
-    const uint64_t high = NextUint32();
-    return (high << 32) | NextUint32();
   }
   // Uniform in [0, 1), with 24 random bits.
   float NextUniform() { return static_cast<float>(NextUint32() >> 8) * 0x1.0p-24f; }
