@@ -7,8 +7,9 @@
 
 namespace dtrain::cuda {
 
-// Returns the dlopen() handle of a library such as "libcublasLt.so.13", found in the loader's paths
-// or in the toolkit's usual folder. If it is in neither, returns null and sets `error` to the
+// Returns the dlopen() handle of a library such as "libcublasLt.so.13". It is searched in the
+// loader's paths, in the toolkit's usual folder, and among NVIDIA's Python packages that are
+// installed where this program is. If it is in none of them, returns null and sets `error` to the
 // loader's message. The library is never unloaded.
 void* FindSharedLibrary(const std::string& name, std::string& error);
 
