@@ -39,36 +39,16 @@ done
 run=${run:-$default_run}
 
 started=$SECONDS
-echo "== 1/4 packages"
+echo "== 1/3 packages"
 install_packages "${build_packages[@]}"
-echo "== 2/4 build ($((SECONDS - started)) s so far)"
+echo "== 2/3 build ($((SECONDS - started)) s so far)"
 build_preset cpu -DDTRAIN_TESTS=OFF --target nmt_train dtrain_tool
-bin=build/cpu/bin
 
-overrides=()
-# bfloat16 halves the time where the processor multiplies it natively; elsewhere it only costs.
-if grep -qE 'avx512_bf16|amx_bf16' /proc/cpuinfo; then overrides+=(trainer.precision=bf16); fi
+settings=()
 if [ ${#data[@]} -gt 0 ]; then
-  overrides+=(data.train_tsv= data.dev_tsv= data.test_tsv=
+  settings+=(data.train_tsv= data.dev_tsv= data.test_tsv=
     "data.train_source=${data[0]}" "data.train_target=${data[1]}")
 fi
-echo "== 3/4 training for $minutes minutes on $ranks ranks ($((SECONDS - started)) s so far)"
-case $run in /*) whole_run=$run ;; *) whole_run=$project_dir/$run ;; esac
-[ ! -e "$run/ckpt/last" ] || echo "$run holds a run: it goes on there (--run DIR starts another)"
-mpirun --oversubscribe -n "$ranks" $bin/nmt_train \
-  --config examples/nmt_train/configs/demo.textproto \
-  "run.run_dir=$whole_run" "trainer.max_time=${minutes}m" "${overrides[@]}"
-
-echo "== 4/4 the test set, beam 4 ($((SECONDS - started)) s so far)"
-$bin/dtrain eval "$run" --source="$run/data/test.src" --reference="$run/data/test.ref"
-echo
-echo "Some sentences of it, and their translations:"
-head -n 5 "$run/data/test.src" | $bin/dtrain translate "$run" |
-  paste -d '\n' <(head -n 5 "$run/data/test.src") - | sed 's/^/  /'
-cat <<TXT
-
-All of it took $((SECONDS - started)) s. Translate more:
-  echo "Click the button." | $bin/dtrain translate $run
-Curves:
-  tensorboard --logdir $(dirname "$run")       or read $run/metrics/*.jsonl
-TXT
+echo "== 3/3 training for $minutes minutes on $ranks ranks ($((SECONDS - started)) s so far)"
+build/cpu/bin/dtrain demo --run="$run" --minutes="$minutes" --ranks="$ranks" "${settings[@]}"
+echo "All of it took $((SECONDS - started)) s. To use the programs: export PATH=$PWD/build/cpu/bin:\$PATH"

@@ -10,6 +10,7 @@
 
 namespace dtrain {
 
+int DemoCommand(int argc, char** argv);
 int AverageCommand(int argc, char** argv);
 int TranslateCommand(int argc, char** argv);
 int EvalCommand(int argc, char** argv);

@@ -24,6 +24,7 @@ struct Command {
 };
 
 constexpr std::array kCommands = {
+    Command{"demo", "train on sample texts, score the model, translate", DemoCommand},
     Command{"prepare", "turn raw parallel text into data to train from", PrepareCommand},
     Command{"wordpiece", "learn BERT's vocab.txt from text of one's own", WordpieceCommand},
     Command{"translate", "translate lines of text with a trained model", TranslateCommand},
