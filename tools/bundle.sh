@@ -35,6 +35,8 @@ out=$(realpath -m "$out")
   fail "$out is there and is no bundle: give another folder"
 # shellcheck source=tools/setup.sh
 source "$here/setup.sh"
+# shellcheck source=tools/pack.sh
+source "$here/pack.sh"
 install_packages "${build_packages[@]}" patchelf python3 xz-utils
 
 # ---- build and install: one libdtrain for all programs, as its kernels are most of their size ----
@@ -49,7 +51,7 @@ benches=(op_bench dtrain_step_bench)
 cmake --build "$build" --target nmt_train bert_classify bert_pretrain bert_squad bert_tag lm_train dtrain_tool "${benches[@]}" "${test_programs[@]}"
 
 rm -rf "$out" "$out.tar.xz"
-mkdir -p "$out"/{etc,lib/fallback,licenses,tests,share/dtrain/bench}
+mkdir -p "$out"/{etc,lib/fallback,tests,share/dtrain/bench}
 cmake --install "$build" --prefix "$out" >/dev/null
 rm -r "$out/include" "$out/lib/cmake"
 cp "${benches[@]/#/$build/bin/}" tools/{gpu_check.sh,lab.py} "$out/bin/"
@@ -85,31 +87,18 @@ cp /usr/lib/"$multiarch"/pmix2/lib/pmix/*.so "$out/lib/pmix/"
 rm -f "$out"/lib/pmix/*slurm*
 
 # ---- the libraries all of these need, but for the system's own and CUDA's; and their licences ----
-system='ld-linux|/lib(c|m|pthread|dl|rt|resolv|util)\.so|/libcuda|/libcublas|/libnv|/libdtrain'
-mapfile -t libraries < <(LD_LIBRARY_PATH=$out/lib ldd "${programs[@]}" "${tests[@]}" \
-  "$out"/bin/{mpirun,orted} "$out/lib/libdtrain.so" "$out/$mpi_plugins"/*.so "$out"/lib/pmix/*.so |
-  awk '$3 ~ /^\// {print $3}' | sort -u | grep -vE "$system")
+# Programs are not linked with the MPI library: they open it.
+mpi_library=$(ldconfig -p | awk '$1 == "libmpi.so.40" {print $NF; exit}')
+mapfile -t libraries < <(LD_LIBRARY_PATH=$out/lib libraries_of "${programs[@]}" "${tests[@]}" \
+  "$out"/bin/{mpirun,orted} "$out/lib/libdtrain.so" "$mpi_library" "$out/$mpi_plugins"/*.so "$out"/lib/pmix/*.so)
+libraries+=("$mpi_library")
 cp -L "${libraries[@]}" "$out/lib/"
 # The C++ library: of the machine where it has one, because other programs' plugins may need a later
 # one than ours.
 mv "$out"/lib/libstdc++.so.6 "$out"/lib/libgcc_s.so.1 "$out/lib/fallback/"
-for file in "${libraries[@]}" "${mpi_programs[@]}"; do
-  path=$(realpath "$file")
-  # Packages name /lib what is /usr/lib.
-  package=$(dpkg-query -S "*${path#/usr}" | head -n 1 | cut -d: -f1) || fail "no package has $path"
-  cp -L "/usr/share/doc/$package/copyright" "$out/licenses/$package" ||
-    fail "the licence of $package is not installed"
-done
-
-set_rpath() {
-  local rpath=$1 file
-  shift
-  for file in "$@"; do
-    [ -L "$file" ] || patchelf --force-rpath --set-rpath "$rpath" "$file"
-  done
-}
+copy_licences "$out/licenses" "${libraries[@]}" "${mpi_programs[@]}"
 strip --strip-unneeded "${programs[@]}" "${tests[@]}"
-find "$out/lib" -name '*.so*' -type f -exec chmod u+w {} + -exec strip --strip-unneeded {} +
+strip_libraries "$out/lib"
 # shellcheck disable=SC2016  # $ORIGIN is the loader's
 {
   set_rpath '$ORIGIN/../lib' "${programs[@]}" "${tests[@]}" "$out"/bin/{mpirun,orted}
