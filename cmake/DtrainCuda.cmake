@@ -61,6 +61,8 @@ if(DTRAIN_WITH_CUDA STREQUAL "ON")
     set(CMAKE_CUDA_COMPILER_LAUNCHER ${DTRAIN_CCACHE})
   endif()
   enable_language(CUDA)
+  dtrain_require_version("the CUDA toolkit" "${CMAKE_CUDA_COMPILER_VERSION}" 12.4
+    "-DCMAKE_CUDA_COMPILER=/path/to/nvcc chooses another one, -DDTRAIN_CUDA=OFF builds without GPUs.")
   # CMake before 3.25.2 does not know how nvcc 12 and later are told about C++20.
   if(CMAKE_VERSION VERSION_LESS 3.25.2)
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
