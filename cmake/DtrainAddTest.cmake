@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 #   dtrain_add_test(NAME ops/layer_norm_test [SOURCES more.cc] [LIBS lib] [LABEL unit]
-#                   [RANKS 1 2 4] [TIMEOUT 180])
+#                   [RANKS 1 2 4 [BOTH_LAUNCHERS]] [TIMEOUT 180])
 # NAME is the path of the test file below tests/, without .cc. RANKS runs it under mpirun, once per
-# count, with the label mpi. Each test carries exactly one label: unit, kernel, mpi or slow.
+# count, with the label mpi; BOTH_LAUNCHERS also under the mpirun of another MPI library. Each test
+# carries exactly one label: unit, kernel, mpi or slow.
 #
 # Threads that wait sleep after a short spin, as in the programs (base/thread_pool.h): where other
 # processes want the cores too, spinning makes a test fifty times slower.
@@ -14,7 +15,7 @@ find_package(Catch2 QUIET)
 dtrain_require(Catch2_FOUND "Catch2" "catch2")
 
 function(dtrain_add_test)
-  cmake_parse_arguments(T "" "NAME;LABEL;TIMEOUT" "SOURCES;LIBS;RANKS" ${ARGN})
+  cmake_parse_arguments(T "BOTH_LAUNCHERS" "NAME;LABEL;TIMEOUT" "SOURCES;LIBS;RANKS" ${ARGN})
   string(REPLACE "/" "_" target ${T_NAME})
   if(NOT T_LABEL)
     set(T_LABEL unit)
@@ -30,11 +31,20 @@ function(dtrain_add_test)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   if(T_RANKS)
     target_link_libraries(${target} PRIVATE dtrain_mpi_test_main Catch2::Catch2)
-    foreach(ranks ${T_RANKS})
-      add_test(NAME ${T_NAME}/${ranks} COMMAND ${DTRAIN_MPIRUN}
-        --bind-to none -n ${ranks} $<TARGET_FILE:${target}>)
-      set_tests_properties(${T_NAME}/${ranks} PROPERTIES LABELS mpi TIMEOUT ${T_TIMEOUT}
-        PROCESSORS ${ranks} ENVIRONMENT "OMP_NUM_THREADS=1;OMPI_MCA_mpi_yield_when_idle=1")
+    set(launchers DTRAIN_MPIRUN)
+    if(T_BOTH_LAUNCHERS AND DTRAIN_OTHER_MPIRUN)
+      list(APPEND launchers DTRAIN_OTHER_MPIRUN)
+    endif()
+    foreach(launcher ${launchers})
+      foreach(ranks ${T_RANKS})
+        set(name ${T_NAME}/${ranks})
+        if("${launcher}" STREQUAL "DTRAIN_OTHER_MPIRUN")
+          string(APPEND name /other_mpi)
+        endif()
+        add_test(NAME ${name} COMMAND ${${launcher}} --bind-to none -n ${ranks} $<TARGET_FILE:${target}>)
+        set_tests_properties(${name} PROPERTIES LABELS mpi TIMEOUT ${T_TIMEOUT}
+          PROCESSORS ${ranks} ENVIRONMENT "OMP_NUM_THREADS=1;OMPI_MCA_mpi_yield_when_idle=1")
+      endforeach()
     endforeach()
   else()
     target_link_libraries(${target} PRIVATE Catch2::Catch2WithMain)

@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/environment.h"
 
-#include <mpi.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -28,7 +27,7 @@
 #include "dtrain/comm/internal/heartbeat_service.h"
 #include "dtrain/comm/internal/job_hosts.h"
 #include "dtrain/comm/internal/leftover_segments.h"
-#include "dtrain/comm/internal/mpi_error.h"
+#include "dtrain/comm/internal/mpi_library.h"
 #include "dtrain/comm/internal/network_choice.h"
 #include "dtrain/comm/internal/network_interfaces.h"
 #include "dtrain/comm/internal/start_limit.h"
@@ -38,16 +37,14 @@
 namespace dtrain {
 namespace {
 
-bool MpiHasEnded() {
-  int finalized = 0;
-  MPI_Finalized(&finalized);
-  return finalized != 0;
-}
+using internal::MpiLibrary;
 
-bool MpiIsUp() {
-  int initialized = 0;
-  MPI_Initialized(&initialized);
-  return initialized != 0 && !MpiHasEnded();
+const char* Variable(const char* name) { return std::getenv(name); }
+
+// The MPI library, if it is started and has not ended; else null.
+MpiLibrary* RunningMpi() {
+  MpiLibrary* const mpi = internal::OpenedMpiLibrary();
+  return mpi != nullptr && mpi->Phase() == MpiLibrary::Life::kUp ? mpi : nullptr;
 }
 
 int AllowedCores() {
@@ -69,18 +66,18 @@ constexpr const char* kVariables[] = {"DTRAIN_COMM_TIMEOUT", "DTRAIN_ALLREDUCE",
 
 // Launchers hand variables to the ranks of their own host alone, unless they are told to: what is
 // set for the first rank holds for all where they have nothing of their own.
-void ShareVariables() {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+void ShareVariables(MpiLibrary& mpi) {
+  const MpiLibrary::Handle world = mpi.World();
+  const int rank = mpi.Rank(world);
   std::string text;
   for (const char* const name : kVariables) {
     const char* const value = rank == 0 ? std::getenv(name) : nullptr;
     if (value != nullptr) absl::StrAppend(&text, name, "=", value, "\n");
   }
   int bytes = static_cast<int>(text.size());
-  MPI_Bcast(&bytes, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  mpi.Broadcast(&bytes, sizeof(bytes), 0, world);
   text.resize(static_cast<size_t>(bytes));
-  MPI_Bcast(text.data(), bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
+  mpi.Broadcast(text.data(), bytes, 0, world);
   for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
     const size_t equals = line.find('=');
     setenv(std::string(line.substr(0, equals)).c_str(),
@@ -105,32 +102,20 @@ void SetVariables(const internal::NetworkChoice& choice) {
   }
 }
 
-std::string MpiVersion() {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> version{};
-  int length = 0;
-  MPI_Get_library_version(version.data(), &length);
-  // MPICH's is a table, of which the first line is "MPICH Version:\t4.0.2".
-  const std::string_view text(version.data());
-  std::string line(text.substr(0, text.find_first_of(",\n")));
-  std::replace(line.begin(), line.end(), '\t', ' ');
-  return line;
-}
-
 }  // namespace
 
 StatusOr<std::unique_ptr<Environment>> Environment::Create() {
-  const GetEnv get_env = [](const char* name) -> const char* { return std::getenv(name); };
   std::unique_ptr<Environment> environment(new Environment);
   std::vector<std::string> parent = internal::ParentCommand();
   for (std::string& variable : internal::ParentVariables()) parent.push_back(std::move(variable));
-  DT_ASSIGN_OR_RETURN(environment->launch_, DetectLaunch(get_env, parent));
-  DT_ASSIGN_OR_RETURN(CommunicatorOptions options, CommunicatorOptionsFrom(get_env));
+  DT_ASSIGN_OR_RETURN(environment->launch_, DetectLaunch(Variable, parent));
+  DT_ASSIGN_OR_RETURN(CommunicatorOptions options, CommunicatorOptionsFrom(Variable));
   if (!environment->launch_.warning.empty()) LogWarning(environment->launch_.warning);
   environment->ChooseCores();
   if (environment->launch_.parallel) {
     if (environment->launch_.local_rank == 0) ClearSharedMemory();
     DT_RETURN_IF_ERROR(environment->StartMpi(options.timeout_seconds));
-    const StatusOr<CommunicatorOptions> shared = CommunicatorOptionsFrom(get_env);
+    const StatusOr<CommunicatorOptions> shared = CommunicatorOptionsFrom(Variable);
     // A folder may be on one host alone, and MPI_Finalize would wait for the other hosts' ranks.
     if (!shared.ok()) environment->owns_mpi_ = false;
     DT_RETURN_IF_ERROR(shared.status());
@@ -162,10 +147,9 @@ void Environment::ChooseCores() {
 }
 
 void Environment::ChooseNetwork() const {
-  const GetEnv get_env = [](const char* name) -> const char* { return std::getenv(name); };
   const bool is_one_host = launch_.size > 0 && launch_.local_size >= launch_.size;
-  SetVariables(is_one_host ? internal::ChooseSharedMemory(mpi_version_, get_env)
-                           : internal::ChooseNetwork(internal::ListNetworkInterfaces(), get_env));
+  SetVariables(is_one_host ? internal::ChooseSharedMemory(mpi_version_, Variable)
+                           : internal::ChooseNetwork(internal::ListNetworkInterfaces(), Variable));
 }
 
 void Environment::ChooseThreadsAndIsa() {
@@ -200,48 +184,50 @@ void Environment::ChooseThreadsAndIsa() {
 }
 
 Status Environment::StartMpi(double timeout_seconds) {
-  if (MpiHasEnded()) {
+  // UCX, on which some MPI libraries stand, would take the signal HUP for itself when it is loaded,
+  // and nohup would not help.
+  setenv("UCX_DEBUG_SIGNO", "0", /*replace=*/0);
+  DT_ASSIGN_OR_RETURN(MpiLibrary* const mpi, internal::OpenMpiLibrary(Variable));
+  if (mpi->Phase() == MpiLibrary::Life::kEnded) {
     return UsageError(
         "MPI has ended in this process and starts once: make one Environment and keep it");
   }
-  mpi_version_ = MpiVersion();
+  mpi_version_ = mpi->Version();
   ChooseNetwork();
   const internal::StartLimit limit(timeout_seconds,
                                    [this] { return internal::DiagnoseStart(mpi_version_); });
-  int provided = MPI_THREAD_SINGLE;
-  if (MpiIsUp()) {
-    MPI_Query_thread(&provided);
-  } else {
+  const bool is_ours = mpi->Phase() == MpiLibrary::Life::kNotStarted;
+  try {
     // Only one thread at a time calls MPI: the one that holds its lock.
-    if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {
-      return CommunicationError("MPI_Init_thread failed; mpirun's output says why");
+    const int provided = mpi->InitThread(MpiLibrary::kThreadSerialized);
+    owns_mpi_ = is_ours;
+    if (provided < MpiLibrary::kThreadSerialized) {
+      return UsageError(
+          "MPI was started for one thread, and heartbeats and exchanges have theirs: start it by "
+          "MPI_Init_thread() with MPI_THREAD_SERIALIZED, or leave it to the Environment");
     }
-    owns_mpi_ = true;
+    ShareVariables(*mpi);
+    return CheckWorldSize(launch_, mpi->Size(mpi->World()));
+  } catch (const CommError& error) {
+    owns_mpi_ = false;
+    return CommunicationError(absl::StrCat(error.what(), "; mpirun's output says why"));
   }
-  if (provided < MPI_THREAD_SERIALIZED) {
-    return UsageError(
-        "MPI was started for one thread, and heartbeats and exchanges have theirs: start it by "
-        "MPI_Init_thread() with MPI_THREAD_SERIALIZED, or leave it to the Environment");
-  }
-  ShareVariables();
-  int size = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  return CheckWorldSize(launch_, size);
 }
 
 Environment::~Environment() {
   // MPI_Finalize waits for all ranks and knows no limit: heartbeats go on until it is through.
   if (world_) HeartbeatOf(*world_)->SetPhase(Phase::kEnd);
   world_.reset();
-  if (!owns_mpi_ || !MpiIsUp()) return;
+  MpiLibrary* const mpi = RunningMpi();
+  if (!owns_mpi_ || mpi == nullptr) return;
   // While an exception unwinds, other ranks may be inside a collective and would never come.
   if (std::uncaught_exceptions() > 0) Abort(ExitCode::kInternal);
-  MPI_Finalize();
+  mpi->Finalize();
 }
 
 void Environment::Abort(ExitCode exit_code) {
   std::fflush(nullptr);
-  if (MpiIsUp()) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(exit_code));
+  if (MpiLibrary* const mpi = RunningMpi(); mpi != nullptr) mpi->Abort(static_cast<int>(exit_code));
   std::_Exit(static_cast<int>(exit_code));
 }
 

@@ -116,8 +116,8 @@ Status CheckWorldSize(const Launch& launch, int mpi_size) {
       "%s started %d ranks, but MPI found %d: ", launch.launcher, launch.size, mpi_size);
   return UsageError(found + (launch.launcher == "srun"
                                  ? "use srun --mpi=pmix"
-                                 : "this program is built with another MPI library; use the mpirun "
-                                   "of that library"));
+                                 : "it opened another MPI library than the launcher's; set "
+                                   "DTRAIN_MPI_LIBRARY to the file of that library"));
 }
 
 StatusOr<CommunicatorOptions> CommunicatorOptionsFrom(const GetEnv& get_env) {

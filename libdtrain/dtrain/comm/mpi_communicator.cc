@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/mpi_communicator.h"
 
-#include <mpi.h>
-
+#include <algorithm>
 #include <array>
 #include <mutex>
 #include <numeric>
@@ -12,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "dtrain/comm/internal/mpi_error.h"
+#include "dtrain/comm/internal/mpi_library.h"
 #include "dtrain/comm/internal/transport.h"
 #include "dtrain/comm/internal/transport_communicator.h"
 
@@ -29,23 +28,17 @@ std::mutex& MpiLock() {
 
 // A duplicate of MPI_COMM_WORLD, freed with the last transport on it.
 struct MpiMessages {
-  MPI_Comm comm = MPI_COMM_NULL;
+  MpiLibrary& mpi;
+  MpiLibrary::Handle comm;
   int tag_limit = 0;
 
-  MpiMessages() {
-    DT_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
-    DT_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
-    int* limit = nullptr;
-    int found = 0;
-    DT_MPI(MPI_Comm_get_attr(comm, MPI_TAG_UB, static_cast<void*>(&limit), &found));
-    tag_limit = found != 0 ? *limit : 32767;
-  }
+  explicit MpiMessages(MpiLibrary& library)
+      : mpi(library), comm(mpi.Duplicate(mpi.World())), tag_limit(mpi.LargestTag(comm)) {}
   MpiMessages(const MpiMessages&) = delete;
   MpiMessages& operator=(const MpiMessages&) = delete;
   ~MpiMessages() {
-    int finalized = 0;  // a communicator may outlive its environment
-    MPI_Finalized(&finalized);
-    if (finalized == 0) MPI_Comm_free(&comm);
+    // A communicator may outlive its environment.
+    if (mpi.Phase() == MpiLibrary::Life::kUp) mpi.Free(&comm);
   }
 };
 
@@ -60,9 +53,9 @@ class MpiTransport final : public Transport {
   Request Send(int peer, int tag, const void* data, size_t bytes) override {
     const std::lock_guard lock(MpiLock());
     const Request request = FreeSlot();
-    slots_[static_cast<size_t>(request)] = {MPI_REQUEST_NULL, -1, 0};
-    DT_MPI(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, WorldRank(peer), first_tag_ + tag,
-                     messages_->comm, At(request)));
+    At(request) = {messages_->mpi.Send(data, static_cast<int>(bytes), WorldRank(peer),
+                                       first_tag_ + tag, messages_->comm),
+                   -1, 0};
     bytes_sent_ += static_cast<int64_t>(bytes);
     return request;
   }
@@ -70,24 +63,22 @@ class MpiTransport final : public Transport {
   Request Receive(int peer, int tag, void* data, size_t bytes) override {
     const std::lock_guard lock(MpiLock());
     const Request request = FreeSlot();
-    slots_[static_cast<size_t>(request)] = {MPI_REQUEST_NULL, WorldRank(peer), bytes};
-    DT_MPI(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, WorldRank(peer), first_tag_ + tag,
-                     messages_->comm, At(request)));
+    At(request) = {messages_->mpi.Receive(data, static_cast<int>(bytes), WorldRank(peer),
+                                          first_tag_ + tag, messages_->comm),
+                   WorldRank(peer), bytes};
     return request;
   }
 
   bool Done(Request request) override {
-    const Slot slot = slots_[static_cast<size_t>(request)];
-    int flag = 0;
-    MPI_Status status;
     {
       const std::lock_guard lock(MpiLock());
-      const int result = MPI_Test(At(request), &flag, &status);
-      if (slot.sender >= 0) CheckNotTruncated(slot, result);
-      ThrowOnMpiError(result, "MPI_Test");
-      if (flag != 0 && slot.sender >= 0) CheckLength(slot, status);
+      Slot& slot = At(request);
+      const bool is_receive = slot.sender >= 0;
+      int received = 0;
+      const auto state = messages_->mpi.Test(&slot.request, is_receive ? &received : nullptr);
+      if (state == MpiLibrary::State::kPending) return false;
+      if (is_receive) CheckLength(slot, state, received);
     }
-    if (flag == 0) return false;
     free_.push_back(request);
     ++finished_;
     return true;
@@ -95,8 +86,7 @@ class MpiTransport final : public Transport {
 
   void Cancel(Request request) override {
     const std::lock_guard lock(MpiLock());
-    MPI_Cancel(At(request));
-    MPI_Request_free(At(request));
+    messages_->mpi.Cancel(&At(request).request);
     free_.push_back(request);
   }
 
@@ -115,30 +105,24 @@ class MpiTransport final : public Transport {
   }
 
   struct Slot {
-    MPI_Request request = MPI_REQUEST_NULL;
+    MpiLibrary::Handle request;
     int sender = -1;  // of a receive, in the world
     size_t bytes = 0;
   };
 
-  // Says who it was where MPI says only that a message was longer than its memory.
-  static void CheckNotTruncated(const Slot& slot, int result) {
-    int kind = MPI_SUCCESS;
-    if (result != MPI_SUCCESS) MPI_Error_class(result, &kind);
-    if (kind != MPI_ERR_TRUNCATE) return;
-    throw CommError(absl::StrFormat(
-        "rank %d sent more than the %d bytes that were expected: the ranks are out of step",
-        slot.sender, slot.bytes));
-  }
-  static void CheckLength(const Slot& slot, const MPI_Status& status) {
-    int bytes = 0;
-    DT_MPI(MPI_Get_count(&status, MPI_BYTE, &bytes));
-    if (static_cast<size_t>(bytes) == slot.bytes) return;
+  static void CheckLength(const Slot& slot, MpiLibrary::State state, int received) {
+    if (state == MpiLibrary::State::kTruncated) {
+      throw CommError(absl::StrFormat(
+          "rank %d sent more than the %d bytes that were expected: the ranks are out of step",
+          slot.sender, slot.bytes));
+    }
+    if (static_cast<size_t>(received) == slot.bytes) return;
     throw CommError(
         absl::StrFormat("rank %d sent %d bytes where %d were expected: the ranks are out of step",
-                        slot.sender, bytes, slot.bytes));
+                        slot.sender, received, slot.bytes));
   }
 
-  MPI_Request* At(Request request) { return &slots_[static_cast<size_t>(request)].request; }
+  Slot& At(Request request) { return slots_[static_cast<size_t>(request)]; }
   Request FreeSlot() {
     if (free_.empty()) {
       slots_.emplace_back();
@@ -162,21 +146,19 @@ class MpiTransport final : public Transport {
 }  // namespace internal
 
 std::unique_ptr<Communicator> MakeMpiCommunicator(const CommunicatorOptions& options) {
-  auto messages = std::make_shared<internal::MpiMessages>();
-  MPI_Comm comm = messages->comm;
-  int rank = 0;
-  int size = 0;
-  DT_MPI(MPI_Comm_rank(comm, &rank));
-  DT_MPI(MPI_Comm_size(comm, &size));
-  using HostName = std::array<char, MPI_MAX_PROCESSOR_NAME>;
+  internal::MpiLibrary* const mpi = internal::OpenedMpiLibrary();
+  if (mpi == nullptr) throw CommError("MPI is not started: make an Environment first");
+  auto messages = std::make_shared<internal::MpiMessages>(*mpi);
+  const int size = mpi->Size(messages->comm);
+  const int rank = mpi->Rank(messages->comm);
+  using HostName = std::array<char, 257>;
   HostName mine{};
-  int length = 0;
-  DT_MPI(MPI_Get_processor_name(mine.data(), &length));
+  const std::string name = mpi->ProcessorName();
+  std::copy_n(name.begin(), std::min(name.size(), mine.size() - 1), mine.begin());
   std::vector<HostName> names(static_cast<size_t>(size));
-  DT_MPI(MPI_Allgather(mine.data(), MPI_MAX_PROCESSOR_NAME, MPI_BYTE, names.data(),
-                       MPI_MAX_PROCESSOR_NAME, MPI_BYTE, comm));
+  mpi->AllGather(mine.data(), names.data(), static_cast<int>(sizeof(HostName)), messages->comm);
   std::vector<std::string> hosts;
-  for (const HostName& name : names) hosts.emplace_back(name.data());
+  for (const HostName& host : names) hosts.emplace_back(host.data());
   return std::make_unique<internal::TransportCommunicator>(
       std::make_unique<internal::MpiTransport>(std::move(messages), size), rank, std::move(hosts),
       options);

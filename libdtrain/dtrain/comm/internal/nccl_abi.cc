@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nccl.h>
 
-#include <type_traits>
 
+#include "dtrain/comm/internal/abi_check.h"
 #include "dtrain/comm/internal/nccl_library.h"
 
 namespace dtrain::internal {
@@ -46,26 +46,20 @@ static_assert(offsetof(NcclConfig, net_name) == offsetof(ncclConfig_t, netName))
 static_assert(offsetof(NcclConfig, split_share) == offsetof(ncclConfig_t, splitShare));
 static_assert(NcclConfig::kDefault == NCCL_CONFIG_UNDEF_INT);
 
-// Each parameter is passed as theirs: as many bytes, and a pointer where theirs is one.
-template <typename... Ours, typename... Theirs>
-constexpr bool Fit(NcclResult (*)(Ours...), ncclResult_t (*)(Theirs...)) {
-  return ((sizeof(Ours) == sizeof(Theirs) &&
-           std::is_pointer_v<Ours> == std::is_pointer_v<Theirs>)&&...);
-}
-constexpr NcclLibrary kOurs{};
-static_assert(Fit(kOurs.GetVersion, decltype(&ncclGetVersion){}));
-static_assert(Fit(kOurs.GetUniqueId, decltype(&ncclGetUniqueId){}));
-static_assert(Fit(kOurs.CommInitRankConfig, decltype(&ncclCommInitRankConfig){}));
-static_assert(Fit(kOurs.CommGetAsyncError, decltype(&ncclCommGetAsyncError){}));
-static_assert(Fit(kOurs.CommFinalize, decltype(&ncclCommFinalize){}));
-static_assert(Fit(kOurs.CommDestroy, decltype(&ncclCommDestroy){}));
-static_assert(Fit(kOurs.CommAbort, decltype(&ncclCommAbort){}));
-static_assert(Fit(kOurs.AllReduce, decltype(&ncclAllReduce){}));
-static_assert(Fit(kOurs.ReduceScatter, decltype(&ncclReduceScatter){}));
-static_assert(Fit(kOurs.AllGather, decltype(&ncclAllGather){}));
-static_assert(Fit(kOurs.Broadcast, decltype(&ncclBroadcast){}));
-static_assert(Fit(kOurs.Send, decltype(&ncclSend){}));
-static_assert(Fit(kOurs.Receive, decltype(&ncclRecv){}));
+constexpr NcclLibrary kNccl{};
+static_assert(TakesTheSame(kNccl.GetVersion, decltype(&ncclGetVersion){}));
+static_assert(TakesTheSame(kNccl.GetUniqueId, decltype(&ncclGetUniqueId){}));
+static_assert(TakesTheSame(kNccl.CommInitRankConfig, decltype(&ncclCommInitRankConfig){}));
+static_assert(TakesTheSame(kNccl.CommGetAsyncError, decltype(&ncclCommGetAsyncError){}));
+static_assert(TakesTheSame(kNccl.CommFinalize, decltype(&ncclCommFinalize){}));
+static_assert(TakesTheSame(kNccl.CommDestroy, decltype(&ncclCommDestroy){}));
+static_assert(TakesTheSame(kNccl.CommAbort, decltype(&ncclCommAbort){}));
+static_assert(TakesTheSame(kNccl.AllReduce, decltype(&ncclAllReduce){}));
+static_assert(TakesTheSame(kNccl.ReduceScatter, decltype(&ncclReduceScatter){}));
+static_assert(TakesTheSame(kNccl.AllGather, decltype(&ncclAllGather){}));
+static_assert(TakesTheSame(kNccl.Broadcast, decltype(&ncclBroadcast){}));
+static_assert(TakesTheSame(kNccl.Send, decltype(&ncclSend){}));
+static_assert(TakesTheSame(kNccl.Receive, decltype(&ncclRecv){}));
 
 }  // namespace
 }  // namespace dtrain::internal
