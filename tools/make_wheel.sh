@@ -96,6 +96,7 @@ Root-Is-Purelib: false
 Tag: $tag
 END
 mkdir -p "$out"
-python3 -m wheel pack --dest-dir "$out" "$tree" >/dev/null
+# Debian's Python, whose package python3-wheel is.
+/usr/bin/python3 -m wheel pack --dest-dir "$out" "$tree" >/dev/null
 wheel=$out/dtrain-$version-$tag.whl
 echo "$wheel: $(du -m "$wheel" | cut -f1) MiB, installed $(du -sm "$data" | cut -f1) MiB"

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "absl/strings/ascii.h"
 #include "dtrain/comm/communicator.h"
 #include "dtrain/comm/internal/mpi_library.h"
 
@@ -119,6 +120,7 @@ class LoadedMpi final : public MpiLibrary {
     // MPICH's is a table, of which the first line is "MPICH Version:\t4.0.2".
     const std::string_view all(text.data());
     std::string line(all.substr(0, all.find_first_of(",\n")));
+    absl::RemoveExtraAsciiWhitespace(&line);
     std::replace(line.begin(), line.end(), '\t', ' ');
     return line;
   }
