@@ -84,7 +84,7 @@ endfunction()
 # dtrain_add_isa_test(NAME): the same binary again, held to the smaller instruction sets.
 function(dtrain_add_isa_test name)
   string(REPLACE "/" "_" target ${name})
-  foreach(isa generic avx2 avx512 avx512_bf16)
+  foreach(isa ${DTRAIN_CPU_ISAS})
     add_test(NAME ${name}/${isa} COMMAND ${target})
     set_tests_properties(${name}/${isa} PROPERTIES LABELS unit TIMEOUT 60
       ENVIRONMENT DTRAIN_CPU_ISA=${isa})

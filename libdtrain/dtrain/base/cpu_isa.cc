@@ -16,15 +16,32 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 namespace dtrain {
 namespace {
+
+// Those that a processor of this family may have.
+constexpr CpuIsa kIsas[] = {
+    CpuIsa::kGeneric,
+#if defined(__aarch64__)
+    CpuIsa::kNeon,
+    CpuIsa::kNeonBf16,
+#elif defined(__x86_64__)
+    CpuIsa::kAvx2,    CpuIsa::kAvx512, CpuIsa::kAvx512Bf16, CpuIsa::kAmxBf16,
+#endif
+};
+
+#if defined(__x86_64__)
 
 // True if the processor has AMX for bfloat16 and the kernel lets this process use it. CPUID leaf 7:
 // bit 22 of EDX is AMX-BF16, bit 24 is AMX-TILE. Linux allocates the 8 KiB of tile state only for
 // processes that request it: https://docs.kernel.org/arch/x86/xstate.html.
 bool GetsMatrixUnit() {
-#if defined(__x86_64__) && defined(__linux__)
+#if defined(__linux__)
   unsigned a = 0;
   unsigned b = 0;
   unsigned c = 0;
@@ -38,6 +55,8 @@ bool GetsMatrixUnit() {
   return false;
 #endif
 }
+
+#endif
 
 // Tests the features that all compilers can query. The other features of x86-64-v3 and -v4 (F16C,
 // LZCNT, MOVBE) exist in every processor that has these.
@@ -53,6 +72,10 @@ CpuIsa Detect() {
   }
   if (v4) return CpuIsa::kAvx512;
   if (v3) return CpuIsa::kAvx2;
+#elif defined(__aarch64__) && defined(__linux__)
+  return (getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0 ? CpuIsa::kNeonBf16 : CpuIsa::kNeon;
+#elif defined(__aarch64__)
+  return CpuIsa::kNeon;
 #endif
   return CpuIsa::kGeneric;
 }
@@ -61,13 +84,13 @@ CpuIsa Choose() {
   const CpuIsa detected = Detect();
   const char* const asked = std::getenv("DTRAIN_CPU_ISA");
   if (asked == nullptr) return detected;
-  for (const CpuIsa isa :
-       {CpuIsa::kGeneric, CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kAvx512Bf16, CpuIsa::kAmxBf16}) {
+  std::string names;
+  for (const CpuIsa isa : kIsas) {
     if (asked == CpuIsaName(isa)) return std::min(isa, detected);
+    names += (names.empty() ? "" : ", ") + std::string(CpuIsaName(isa));
   }
-  LogWarning(
-      std::string("DTRAIN_CPU_ISA must be generic, avx2, avx512, avx512_bf16 or amx_bf16, not \"") +
-      asked + "\": " + std::string(CpuIsaName(detected)) + " is used");
+  LogWarning("DTRAIN_CPU_ISA must be one of " + names + ", not \"" + asked +
+             "\": " + std::string(CpuIsaName(detected)) + " is used");
   return detected;
 }
 
@@ -86,6 +109,10 @@ std::string_view CpuIsaName(CpuIsa isa) {
   switch (isa) {
     case CpuIsa::kGeneric:
       return "generic";
+    case CpuIsa::kNeon:
+      return "neon";
+    case CpuIsa::kNeonBf16:
+      return "neon_bf16";
     case CpuIsa::kAvx2:
       return "avx2";
     case CpuIsa::kAvx512:

@@ -21,6 +21,11 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(DT_NEON)
+#include <arm_neon.h>
+#endif
+#if defined(DT_NEON) && defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#define DT_NEON_BF16
 #endif
 
 namespace dtrain::DT_CPU_ISA {
@@ -71,11 +76,13 @@ inline HalfVec LowerHalves(UintVec words) {
 
 inline Vec Widen(HalfVec bits) { return reinterpret_cast<Vec>(ZeroExtend(bits) << 16); }
 
-// Converts to bfloat16, rounding to nearest even; NaN stays NaN. If the processor's own instruction
-// is used, numbers below 2^-126 become 0.
+// Converts to bfloat16, rounding to nearest even; NaN stays NaN. If x86's own instruction is used,
+// numbers below 2^-126 become 0.
 inline HalfVec Narrow(Vec value) {
 #if defined(__AVX512BF16__)
   return reinterpret_cast<HalfVec>(_mm512_cvtneps_pbh(reinterpret_cast<__m512>(value)));
+#elif defined(DT_NEON_BF16)
+  return reinterpret_cast<HalfVec>(vcvt_bf16_f32(reinterpret_cast<float32x4_t>(value)));
 #else
   const UintVec word = reinterpret_cast<UintVec>(value);
   const UintVec upper = word >> 16;
@@ -150,7 +157,7 @@ inline float LoadScalar(const BFloat16* p) {
 
 // True if the processor has an instruction for products of bfloat16 pairs. A pair occupies 32 bits
 // and is stored in float arrays, but never used as a float.
-#if defined(__AVX512BF16__)
+#if defined(__AVX512BF16__) || defined(DT_NEON_BF16)
 inline constexpr bool kHasPairs = true;
 #else
 inline constexpr bool kHasPairs = false;
@@ -174,6 +181,10 @@ inline Vec AddPairProducts(Vec sums, Vec a, Vec b) {
   return reinterpret_cast<Vec>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sums),
                                                 reinterpret_cast<__m512bh>(a),
                                                 reinterpret_cast<__m512bh>(b)));
+#elif defined(DT_NEON_BF16)
+  return reinterpret_cast<Vec>(vbfdotq_f32(reinterpret_cast<float32x4_t>(sums),
+                                           reinterpret_cast<bfloat16x8_t>(a),
+                                           reinterpret_cast<bfloat16x8_t>(b)));
 #else
   const auto low = [](Vec pairs) {
     return reinterpret_cast<Vec>(reinterpret_cast<UintVec>(pairs) << 16);
@@ -292,8 +303,12 @@ inline Vec Below(int64_t begin, int64_t valid, Vec x, float other) {
 
 // The compiler turns the loop into the vector instruction, which rounds correctly.
 inline Vec Sqrt(Vec x) {
+#if defined(DT_NEON)
+  return reinterpret_cast<Vec>(vsqrtq_f32(reinterpret_cast<float32x4_t>(x)));
+#else
   for (int i = 0; i < kLanes; ++i) x[i] = __builtin_sqrtf(x[i]);
   return x;
+#endif
 }
 
 #if defined(__AVX512F__)
@@ -316,6 +331,9 @@ typedef Vec QuarterVec;
 #endif
 
 inline float HorizontalSum(Vec v) {
+#if defined(DT_NEON)
+  return vaddvq_f32(reinterpret_cast<float32x4_t>(v));
+#else
 #if defined(__AVX512F__)
   const HalfOfVec half = LowHalf(v) + HighHalf(v);
   const QuarterVec q = LowQuarter(half) + HighQuarter(half);
@@ -325,15 +343,22 @@ inline float HorizontalSum(Vec v) {
   const QuarterVec q = v;
 #endif
   return (q[0] + q[2]) + (q[1] + q[3]);
+#endif
 }
 
 // One step of HorizontalSums(): adds the off-diagonal kStep x kStep blocks of rows a and b to the
 // diagonal ones.
 template <int kStep, int... kLane>
 inline Vec AddBlocks(const Vec& a, const Vec& b, std::integer_sequence<int, kLane...> /*lanes*/) {
+#if defined(DT_NEON)
+  // Adds neighbours, a's before b's: two steps of this end in the same order.
+  return reinterpret_cast<Vec>(
+      vpaddq_f32(reinterpret_cast<float32x4_t>(a), reinterpret_cast<float32x4_t>(b)));
+#else
   return __builtin_shufflevector(a, b, ((kLane & kStep) != 0 ? kLane + kLanes : kLane)...) +
          __builtin_shufflevector(
              a, b, ((kLane & kStep) != 0 ? kLane - kStep + kLanes : kLane + kStep)...);
+#endif
 }
 
 // Lane r of the result is the sum of all lanes of rows[r]. Overwrites the rows.
@@ -358,6 +383,9 @@ inline double HorizontalSum(const DoubleVec& v) {
 }
 
 inline float HorizontalMax(Vec v) {
+#if defined(DT_NEON)
+  return vmaxnmvq_f32(reinterpret_cast<float32x4_t>(v));
+#else
 #if defined(__AVX512F__)
   const HalfOfVec low = LowHalf(v);
   const HalfOfVec high = HighHalf(v);
@@ -375,7 +403,16 @@ inline float HorizontalMax(Vec v) {
   const float even = q[0] > q[2] ? q[0] : q[2];
   const float odd = q[1] > q[3] ? q[1] : q[3];
   return even > odd ? even : odd;
+#endif
 }
+
+#if defined(DT_NEON)
+// x, at least `least` and at most `most`; NaN stays NaN.
+inline Vec Held(Vec x, float least, float most) {
+  return reinterpret_cast<Vec>(vminq_f32(
+      vmaxq_f32(reinterpret_cast<float32x4_t>(x), vdupq_n_f32(least)), vdupq_n_f32(most)));
+}
+#endif
 
 inline constexpr float kLog2E = 1.44269504f;
 
@@ -403,11 +440,17 @@ inline Vec Exp(Vec x) {
   return reinterpret_cast<Vec>(_mm512_maskz_scalef_ps(
       counts, reinterpret_cast<__m512>(polynomial(r) + 1.0f), reinterpret_cast<__m512>(n)));
 #else
+#if defined(DT_NEON)
+  x = Held(x, -87.0f, 89.0f);
+  const IntVec n = reinterpret_cast<IntVec>(
+      vcvtnq_s32_f32(reinterpret_cast<float32x4_t>(x * kLog2E)));  // to nearest
+#else
   x = x < -87.0f ? Broadcast(-87.0f) : x;
   x = x > 89.0f ? Broadcast(89.0f) : x;
   const Vec y = x * kLog2E;
   const IntVec n =
       __builtin_convertvector(y + (y < 0.0f ? Broadcast(-0.5f) : Broadcast(0.5f)), IntVec);
+#endif
   const Vec nf = __builtin_convertvector(n, Vec);
   const Vec r = SumBarrier(x - nf * kLog2High) - nf * kLog2Low;
   const Vec p = polynomial(r);
@@ -424,16 +467,23 @@ inline Vec Exp(Vec x) {
 //
 // 2^x = 2^floor(x) 2^r with 0 <= r < 1; 2^r is the minimax polynomial of degree 4.
 inline Vec RoundedExp2(Vec x) {
+  [[maybe_unused]] const auto polynomial = [](Vec r) {
+    Vec p = r * 0.01342668431f + 0.05224247414f;
+    p = p * r + 0.2412802048f;
+    p = p * r + 0.6930448449f;
+    return p * r + 1.0f;
+  };
 #if defined(__AVX512DQ__)
   constexpr int kLessFloor = 9;  // round down, without floating-point exceptions
   const Vec r = reinterpret_cast<Vec>(
       _mm512_maskz_reduce_ps(0xffff, reinterpret_cast<__m512>(x), kLessFloor));
-  Vec p = r * 0.01342668431f + 0.05224247414f;
-  p = p * r + 0.2412802048f;
-  p = p * r + 0.6930448449f;
-  p = p * r + 1.0f;
-  return reinterpret_cast<Vec>(
-      _mm512_maskz_scalef_ps(0xffff, reinterpret_cast<__m512>(p), reinterpret_cast<__m512>(x)));
+  return reinterpret_cast<Vec>(_mm512_maskz_scalef_ps(
+      0xffff, reinterpret_cast<__m512>(polynomial(r)), reinterpret_cast<__m512>(x)));
+#elif defined(DT_NEON)
+  x = Held(x, -127.0f, 128.0f);  // whose powers are 0 and infinity below
+  const Vec floor = reinterpret_cast<Vec>(vrndmq_f32(reinterpret_cast<float32x4_t>(x)));
+  const IntVec n = __builtin_convertvector(floor, IntVec);
+  return polynomial(x - floor) * reinterpret_cast<Vec>((n + 127) << 23);
 #else
   return Exp(x * 0.69314718f);
 #endif
@@ -472,6 +522,9 @@ inline LongVec MultiplyLow(LongVec a, LongVec b) {
 #elif defined(__x86_64__)
   return reinterpret_cast<LongVec>(
       _mm_mul_epu32(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+#elif defined(DT_NEON)
+  return reinterpret_cast<LongVec>(vmull_u32(vmovn_u64(reinterpret_cast<uint64x2_t>(a)),
+                                             vmovn_u64(reinterpret_cast<uint64x2_t>(b))));
 #else
   return (a & 0xffffffffu) * (b & 0xffffffffu);
 #endif

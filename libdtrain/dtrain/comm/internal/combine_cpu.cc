@@ -8,6 +8,8 @@
 
 #if defined(__F16C__)
 #include <immintrin.h>
+#elif defined(DT_NEON)
+#include <arm_neon.h>
 #endif
 
 namespace dtrain::DT_CPU_ISA {
@@ -38,23 +40,37 @@ void Narrow(const typename Accumulator<T>::Type* from, T* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(from[i]);
 }
 
+#if defined(__F16C__) || defined(DT_NEON)
+inline void WidenEight(const Float16* from, float* to) {
 #if defined(__F16C__)
+  const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  _mm256_storeu_ps(to, _mm256_cvtph_ps(bits));
+#else
+  const auto halves = vreinterpretq_f16_u16(vld1q_u16(&from->bits));
+  vst1q_f32(to, vcvt_f32_f16(vget_low_f16(halves)));
+  vst1q_f32(to + 4, vcvt_high_f32_f16(halves));
+#endif
+}
+inline void NarrowEight(const float* from, Float16* to) {
+#if defined(__F16C__)
+  const __m128i bits = _mm256_cvtps_ph(_mm256_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bits);
+#else
+  const auto halves = vcvt_high_f16_f32(vcvt_f16_f32(vld1q_f32(from)), vld1q_f32(from + 4));
+  vst1q_u16(&to->bits, vreinterpretq_u16_f16(halves));
+#endif
+}
+
 template <>
 void Widen(const Float16* from, float* to, int64_t n) {
   int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
-    _mm256_storeu_ps(to + i, _mm256_cvtph_ps(bits));
-  }
+  for (; i + 8 <= n; i += 8) WidenEight(from + i, to + i);
   for (; i < n; ++i) to[i] = static_cast<float>(from[i]);
 }
 template <>
 void Narrow(const float* from, Float16* to, int64_t n) {
   int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    const __m128i bits = _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), bits);
-  }
+  for (; i + 8 <= n; i += 8) NarrowEight(from + i, to + i);
   for (; i < n; ++i) to[i] = Float16(from[i]);
 }
 #endif

@@ -15,7 +15,7 @@ namespace {
 constexpr int kPartialSums = 64;
 
 // Tiles of rows x vectors.
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) || defined(DT_NEON)
 constexpr int kTileRows = 4, kTileVectors = 4;
 #elif defined(__AVX2__)
 constexpr int kTileRows = 2, kTileVectors = 4;

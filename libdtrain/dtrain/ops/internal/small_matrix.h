@@ -12,8 +12,13 @@
 
 namespace dtrain::DT_CPU_ISA {
 
-// Number of rows of c computed at once: kBlockRows x 2 vectors of sums fill the registers.
-inline constexpr int kBlockRows = kLanes == 16 ? 8 : 6;
+// Number of rows of c computed at once: kBlockRows x 2 vectors of sums fill the registers, of which
+// AVX-512 and NEON have 32 and others 16.
+#if defined(__AVX512F__) || defined(DT_NEON)
+inline constexpr int kBlockRows = 8;
+#else
+inline constexpr int kBlockRows = 6;
+#endif
 
 inline constexpr int64_t RoundUp(int64_t n, int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
