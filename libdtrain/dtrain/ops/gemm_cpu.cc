@@ -1,7 +1,7 @@
 // gemm_cpu.cc - matrix products by oneDNN: sgemm for float32, cached primitives for bfloat16.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Large bfloat16 products on processors with AMX are in tile_gemm.cc instead.
+// Large products on processors with AMX, and all on 64-bit ARM, are in tile_gemm.cc instead.
 //
 // The number of tokens changes with every batch, and creating a oneDNN primitive costs as much as
 // running it. sgemm needs no primitive. A bfloat16 product is therefore split along its tokens (the
@@ -403,8 +403,8 @@ void GemmCpu<float>(const GemmArgs& args) {
 
 template <>
 void GemmCpu<BFloat16>(const GemmArgs& args) {
-  if (!HasFastBFloat16()) return GemmThroughFloat(args);
-  GainsByTiles(args) ? GemmByTiles(args, DType::kBFloat16) : GemmByPrimitives(args);
+  if (GainsByTiles(args)) return GemmByTiles(args, DType::kBFloat16);
+  HasFastBFloat16() ? GemmByPrimitives(args) : GemmThroughFloat(args);
 }
 
 }  // namespace dtrain

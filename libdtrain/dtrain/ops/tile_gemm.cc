@@ -1,34 +1,21 @@
-// tile_gemm.cc - splits matrix products into pieces that fit a core's caches, for AMX.
+// tile_gemm.cc - splits matrix products into pieces that fit a core's caches, for AMX and NEON.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/internal/tile_gemm.h"
 
 #include <algorithm>
 #include <cstddef>
 
-#include "dtrain/base/check.h"
-#include "dtrain/base/cpu_isa.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/ops/internal/thread_scratch.h"
-#include "dtrain/ops/internal/tile_gemm_kernel.h"
+#include "dtrain/ops/internal/tile_panels.h"
 
 namespace dtrain {
 
-#if defined(__x86_64__)
-
 namespace {
 
-// These sizes were the fastest on a Xeon with 2 MiB of second-level cache per core. The first two
-// are the elements of a's and of b's panels that a thread processes at once.
-constexpr int64_t kLeftElements = 1 << 18;
-constexpr int64_t kRightElements = 1 << 20;
 constexpr int64_t kMostRows = 512;
-// A summed dimension longer than the first is split into parts of the second length.
-constexpr int64_t kWholeDepth = 1024;
-constexpr int64_t kDepthPart = 384;
 // Number of rows whose sums are kept as float32 until the next part.
 constexpr int64_t kWaitingRows = 256;
-// With fewer rows than this, copying b to panels costs more than it saves.
-constexpr int64_t kFewestRows = 64;
 
 constexpr int64_t RoundUp(int64_t n, int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
@@ -51,9 +38,11 @@ struct Range {
 struct Plan {
   Plan(const GemmArgs& args, DType operands)
       : type(operands),
-        depth(args.k <= kWholeDepth ? RoundUp(args.k, kStepDepth) : kDepthPart),
-        rows(std::min(kMostRows, SidesOf(kLeftElements, TileParts(type) * depth))),
-        columns(SidesOf(kRightElements, TileParts(type) * depth)),
+        depth(args.k <= kTilePanelSizes.whole_depth ? RoundUp(args.k, kStepDepth)
+                                                    : kTilePanelSizes.depth_part),
+        rows(
+            std::min(kMostRows, SidesOf(kTilePanelSizes.left_elements, PackedParts(type) * depth))),
+        columns(SidesOf(kTilePanelSizes.right_elements, PackedParts(type) * depth)),
         waits(args.k > depth && args.c_type == DType::kBFloat16) {}
 
   DType type;
@@ -72,18 +61,18 @@ void* ElementAt(const void* base, int64_t offset, DType type) {
 const BFloat16* Pack(const void* matrix, DType type, int64_t stride, bool depth_major, bool right,
                      Range sides, Range depth, size_t slot) {
   const int64_t elements = RoundUp(sides.size(), kPanelSides) * RoundUp(depth.size(), kStepDepth);
-  auto* const to = ThreadScratch<BFloat16>(slot, TileParts(type) * elements);
+  auto* const to = ThreadScratch<BFloat16>(slot, PackedParts(type) * elements);
   const int64_t first =
       depth_major ? depth.begin * stride + sides.begin : sides.begin * stride + depth.begin;
-  cpu_avx512_bf16::PackTilePanels({ElementAt(matrix, first, type), type, stride, depth_major, right,
-                                   sides.size(), depth.size(), to});
+  PackPanels({ElementAt(matrix, first, type), type, stride, depth_major, right, sides.size(),
+              depth.size(), to});
   return to;
 }
 
 // True if AMX can load the rows of `a` in place: contiguous and aligned to cache lines.
 bool IsPanels(const GemmArgs& args, DType type, Range rows, Range depth) {
-  return type == DType::kBFloat16 && !args.transpose_a && args.a_stride == args.k &&
-         depth.size() == args.k && depth.size() % kStepDepth == 0 &&
+  return kTilePanelSizes.loads_rows && type == DType::kBFloat16 && !args.transpose_a &&
+         args.a_stride == args.k && depth.size() == args.k && depth.size() % kStepDepth == 0 &&
          rows.size() % kPanelSides == 0 && reinterpret_cast<uintptr_t>(args.a) % 64 == 0;
 }
 
@@ -131,13 +120,13 @@ void MultiplyBlock(const GemmArgs& args, const Plan& plan, Range rows, Range col
                        depth, 0);
       }
       tiles.b = b;
-      tiles.parts = TileParts(plan.type);
+      tiles.parts = PackedParts(plan.type);
       tiles.steps = RoundUp(depth.size(), kStepDepth) / kStepDepth;
       tiles.rows = here.size();
       tiles.columns = columns.size();
       float* const sums = plan.waits ? waiting + (row - rows.begin) * columns.size() : nullptr;
       SetTarget(args, plan, here, columns, depth, sums, tiles);
-      cpu_avx512_bf16::MultiplyTilePanels(tiles);
+      MultiplyPanels(tiles);
     }
   }
 }
@@ -145,8 +134,8 @@ void MultiplyBlock(const GemmArgs& args, const Plan& plan, Range rows, Range col
 }  // namespace
 
 bool GainsByTiles(const GemmArgs& args) {
-  return BestCpuIsa() >= CpuIsa::kAmxBf16 && args.m >= kFewestRows && args.n >= kPanelSides &&
-         args.k >= kStepDepth;
+  return HasTilePanels() && args.m >= kTilePanelSizes.fewest_rows &&
+         args.n >= kTilePanelSizes.fewest_columns && args.k >= kTilePanelSizes.fewest_summed;
 }
 
 void GemmByTiles(const GemmArgs& args, DType type) {
@@ -167,14 +156,5 @@ void GemmByTiles(const GemmArgs& args, DType type) {
     }
   });
 }
-
-#else
-
-bool GainsByTiles(const GemmArgs& /*args*/) { return false; }
-void GemmByTiles(const GemmArgs& /*args*/, DType /*type*/) {
-  DT_CHECK(false) << "this processor or build does not support AMX";
-}
-
-#endif
 
 }  // namespace dtrain

@@ -1,10 +1,12 @@
-// tile_gemm_kernel.h - packing and multiplying panels with the processor's matrix unit (AMX).
+// tile_gemm_kernel.h - packing and multiplying panels, with AMX or on 64-bit ARM with NEON.
 // SPDX-License-Identifier: Apache-2.0
 //
 // c[m, n] (+)= a[m, k] b[k, n]. Both operands are first copied into panels. A panel has kPanelSides
-// rows of a, or columns of b. It is stored as consecutive steps of two tiles, each 16 rows of 64
-// bytes without gaps, padded with zeros. Rows of a that already have the layout of whole panels
-// need not be copied.
+// rows of a, or columns of b. It is stored as consecutive steps of kStepDepth summed elements,
+// padded with zeros. On ARM a step is as neon_gemm_cpu.cc needs it. What follows is about AMX.
+//
+// A step is two tiles, each 16 rows of 64 bytes without gaps. Rows of a that already have the
+// layout of whole panels need not be copied.
 //
 // AMX multiplies bfloat16. A float32 is the sum of three of them, each the rounded remainder of the
 // previous ones: x = x0 + x1 + x2 with |x1| <= 2^-8 |x| and |x2| <= 2^-16 |x|. This is exact except
@@ -22,15 +24,20 @@
 
 namespace dtrain {
 
+#if defined(__aarch64__)
+inline constexpr int64_t kPanelSides = 8;
+inline constexpr int64_t kStepDepth = 4;  // number of summed elements in a step
+#else
 inline constexpr int64_t kPanelSides = 32;
-inline constexpr int64_t kStepDepth = 32;  // number of summed elements in a step
+inline constexpr int64_t kStepDepth = 32;
+#endif
 inline constexpr int64_t kStepElements = kPanelSides * kStepDepth;
 
-// Number of bfloat16 values in a packed element.
+// Number of bfloat16 values in an element that is packed for AMX.
 inline constexpr int64_t TileParts(DType type) { return type == DType::kFloat32 ? 3 : 1; }
 
-// Copies [sides, depth] to panels. In float32, each step stores its three parts one after the
-// other. Element (s, d) is from[s * stride + d], or from[d * stride + s] if depth_major.
+// Copies [sides, depth] to panels. With AMX, each step of float32 stores its three parts one after
+// the other. Element (s, d) is from[s * stride + d], or from[d * stride + s] if depth_major.
 struct TilePackArgs {
   const void* from;
   DType type;  // kBFloat16 or kFloat32
@@ -42,10 +49,11 @@ struct TilePackArgs {
 };
 
 // c[rows, columns] (+)= sums + a b + bias, for packed panels of `steps` steps. If a_stride is not
-// 0, a is not packed: its rows, whole panels of whole steps, are a_stride elements apart.
+// 0, a is not packed: its rows, whole panels of whole steps, are a_stride elements apart (AMX
+// only).
 struct TileGemmArgs {
   const BFloat16 *a, *b;
-  int64_t parts;  // TileParts() of the operands' type
+  int64_t parts;  // size of an operand's packed element, in bfloat16 values
   int64_t a_stride;
   int64_t steps;
   int64_t rows, columns;
@@ -64,6 +72,15 @@ namespace cpu_avx512_bf16 {
 void PackTilePanels(const TilePackArgs& args);
 void MultiplyTilePanels(const TileGemmArgs& args);
 }  // namespace cpu_avx512_bf16
+#elif defined(__aarch64__)
+namespace cpu_neon {
+void PackTilePanels(const TilePackArgs& args);
+void MultiplyTilePanels(const TileGemmArgs& args);
+}  // namespace cpu_neon
+namespace cpu_neon_bf16 {
+void PackTilePanels(const TilePackArgs& args);
+void MultiplyTilePanels(const TileGemmArgs& args);
+}  // namespace cpu_neon_bf16
 #endif
 
 }  // namespace dtrain
