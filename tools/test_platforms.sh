@@ -11,9 +11,8 @@
 # Prints a table at its end; exit code 1 if anything in it failed, 77 if this machine can make no roots.
 set -euo pipefail
 source "$(dirname "$0")/setup.sh"
+source "$project_dir/tools/roots.sh"
 
-roots=${DTRAIN_ROOTS:-$HOME/.cache/dtrain/roots}
-mirror=${DTRAIN_MIRROR:-http://deb.debian.org/debian}
 known=(debian12 debian13 testing mpich clang)
 # What --short runs: each room below the launch once, MPI with two ranks, and one whole program.
 short_tests='^(base/status|ops/gemm|ops/attention|comm/network_choice|tokenizers/bpe|formats/safetensors|optim/adam|train/train_loop|launch/run_on_ranks)_test$|mpi_communicator_test/2$'
@@ -34,14 +33,12 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ ${#platforms[@]} -gt 0 ] || platforms=("${known[@]}")
-[ "$(id -u)" = 0 ] || { echo "skipped: roots of other distributions need root"; exit 77; }
-unshare --mount --pid --fork true 2>/dev/null || { echo "skipped: this machine allows no namespaces"; exit 77; }
-install_packages debootstrap
+need_roots
 
 # What sets a platform apart: its release, its packages besides those of setup.sh, options of cmake.
 describe() {
-  local here
-  suite=bookworm packages=("${build_packages[@]}") options=() mpirun='mpirun --oversubscribe'
+  local suite=bookworm
+  packages=("${build_packages[@]}") options=() mpirun='mpirun --oversubscribe'
   case $1 in
     debian12) ;;
     debian13) suite=trixie ;;
@@ -55,76 +52,7 @@ describe() {
   esac
   # The last two are for the tests with two hosts (tests/testing/two_hosts.sh).
   packages+=(python3 sentencepiece iproute2 openssh-server)
-  # Of the release that this machine has, too, the compiler is the same, and so are most objects.
-  ccache=$roots/ccache/$suite
-  here=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
-  [ "$suite" != "$here" ] || ccache=$(command -v ccache >/dev/null && ccache -k cache_dir || echo "$ccache")
-}
-
-# Runs a command in a platform's root, with this project at /dtrain, processes, /dev/shm and /tmp of its own,
-# and a ccache. Not by chroot alone: who enters another's namespaces, as the tests with two
-# hosts do, leaves that. /tmp is empty: Open MPI 5 finds another job's folder there by the number of a process.
-inside() {
-  mkdir -p "$1/root/.cache/ccache" "$ccache"
-  unshare --mount --pid --fork --kill-child bash -c '
-    set -e
-    root=$1; ccache=$2; shift 2
-    mount --make-rprivate /
-    mount --bind "$root" "$root"
-    mount -t proc proc "$root/proc"
-    mount --rbind /sys "$root/sys"
-    mount --rbind /dev "$root/dev"
-    mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
-    mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
-    mount --bind "$ccache" "$root/root/.cache/ccache"
-    cd "$root"
-    pivot_root . .
-    umount -l .
-    exec chroot . /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-      DEBIAN_FRONTEND=noninteractive OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-      LANG=C.UTF-8 CCACHE_BASEDIR=/dtrain "$@"' _ "$1" "$ccache" "${@:2}"
-}
-
-# A root with what every platform of a release has; those copy it.
-make_base() {
-  local base=$1
-  [ ! -e "$base/.made" ] || return 0
-  # debootstrap may not know the newest releases by name; they are all made like sid.
-  local script=/usr/share/debootstrap/scripts/$suite
-  [ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid
-  rm -rf "$base"
-  mkdir -p "$base"
-  debootstrap --variant=minbase --include=ca-certificates "$suite" "$base" "$mirror" "$script" || return 1
-  # No package starts a server here.
-  printf '#!/bin/sh\nexit 101\n' >"$base/usr/sbin/policy-rc.d"
-  chmod +x "$base/usr/sbin/policy-rc.d"
-  # A mirror that is no longer brought up to date will do.
-  echo 'Acquire::Check-Valid-Until "false";' >"$base/etc/apt/apt.conf.d/99dtrain"
-  touch "$base/.made"
-}
-
-make_root() {
-  local root=$1
-  if [ ! -e "$root/.made" ]; then
-    make_base "$roots/base-$suite" || return 1
-    rm -rf "$root" "$root.new"
-    cp -a "$roots/base-$suite" "$root.new" || return 1
-    mv "$root.new" "$root"
-  fi
-  cp /etc/resolv.conf /etc/hosts "$root/etc/"
-  # Nothing is asked of the mirror where nothing is missing.
-  inside "$root" dpkg-query -W "${packages[@]}" >/dev/null 2>&1 ||
-    inside "$root" bash -c "apt-get update -qq && apt-get install -y -qq --no-install-recommends ${packages[*]}"
-}
-
-# The project as it is in the working tree, without what git ignores. Unchanged files keep their dates.
-copy_project() {
-  local root=$1 files
-  mkdir -p "$root/dtrain"
-  files=$(mktemp)
-  git ls-files -z --cached --others --exclude-standard >"$files"
-  tar --null --files-from="$files" -cf - | tar -xf - -C "$root/dtrain"
-  rm -f "$files"
+  choose_release "$suite"
 }
 
 # Configures and builds; goes on after an error, so that the log has them all.
@@ -169,9 +97,9 @@ run_platform() {
   local name=$1 root=$roots/$1 logs=$roots/logs/$1 cells=() passed=- failed=- skipped=- all
   describe "$name"
   mkdir -p "$logs"
-  echo "== $name ($suite; logs in $logs)"
+  echo "== $name ($release; logs in $logs)"
   local is_built=
-  if step "$logs/root.log" make_root "$root"; then
+  if step "$logs/root.log" make_root "$root" "${packages[@]}"; then
     cells+=("$took")
     copy_project "$root"
     if step "$logs/build.log" build "$root"; then is_built=1; else bad=1; fi

@@ -1,0 +1,97 @@
+# roots.sh - sourced by the scripts here, after setup.sh: other releases of Debian, each in a root folder of its own.
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+#   need_roots                            ends the script with 77 on a machine that can make no roots
+#   choose_release trixie                 which release the next two are of
+#   make_root "$roots/NAME" PACKAGE...    makes a root with debootstrap, or completes one that is there
+#   inside "$roots/NAME" COMMAND...       runs a command in a root
+#   copy_project "$roots/NAME"            brings this project to /dtrain there
+
+roots=${DTRAIN_ROOTS:-$HOME/.cache/dtrain/roots}
+mirror=${DTRAIN_MIRROR:-http://deb.debian.org/debian}
+
+need_roots() {
+  [ "$(id -u)" = 0 ] || { echo "skipped: roots of other distributions need root"; exit 77; }
+  unshare --mount --pid --fork true 2>/dev/null || { echo "skipped: this machine allows no namespaces"; exit 77; }
+  [ -e /etc/debian_version ] || { echo "skipped: debootstrap needs a Debian machine"; exit 77; }
+  install_packages debootstrap
+}
+
+choose_release() {
+  local here
+  release=$1
+  # If the release is this machine's, the compiler is the same, and so are most objects.
+  ccache=$roots/ccache/$release
+  here=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+  [ "$release" != "$here" ] || ccache=$(command -v ccache >/dev/null && ccache -k cache_dir || echo "$ccache")
+}
+
+# This project is at /dtrain in a root; processes, /dev/shm and /tmp are the root's own, and there is a
+# ccache. Not by chroot alone: who enters another's namespaces, as the tests with two hosts do, leaves that.
+# /tmp is empty: Open MPI 5 finds another job's folder there by the number of a process.
+inside() {
+  mkdir -p "$1/root/.cache/ccache" "$ccache"
+  unshare --mount --pid --fork --kill-child bash -c '
+    set -e
+    root=$1; ccache=$2; shift 2
+    mount --make-rprivate /
+    mount --bind "$root" "$root"
+    mount -t proc proc "$root/proc"
+    mount --rbind /sys "$root/sys"
+    mount --rbind /dev "$root/dev"
+    mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+    mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+    mount --bind "$ccache" "$root/root/.cache/ccache"
+    cd "$root"
+    pivot_root . .
+    umount -l .
+    exec chroot . /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+      DEBIAN_FRONTEND=noninteractive OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+      LANG=C.UTF-8 CCACHE_BASEDIR=/dtrain "$@"' _ "$1" "$ccache" "${@:2}"
+}
+
+# A root with what every root of a release has; those copy it.
+make_base() {
+  local base=$1
+  [ ! -e "$base/.made" ] || return 0
+  # debootstrap may not know the newest releases by name; they are all made like sid.
+  local script=/usr/share/debootstrap/scripts/$release
+  [ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid
+  rm -rf "$base"
+  mkdir -p "$base"
+  debootstrap --variant=minbase --include=ca-certificates "$release" "$base" "$mirror" "$script" || return 1
+  # No package starts a server here.
+  printf '#!/bin/sh\nexit 101\n' >"$base/usr/sbin/policy-rc.d"
+  chmod +x "$base/usr/sbin/policy-rc.d"
+  # A mirror that is no longer brought up to date will do.
+  echo 'Acquire::Check-Valid-Until "false";' >"$base/etc/apt/apt.conf.d/99dtrain"
+  touch "$base/.made"
+}
+
+make_root() {
+  local root=$1
+  shift
+  if [ ! -e "$root/.made" ]; then
+    make_base "$roots/base-$release" || return 1
+    rm -rf "$root" "$root.new"
+    cp -a "$roots/base-$release" "$root.new" || return 1
+    mv "$root.new" "$root"
+  fi
+  cp /etc/resolv.conf /etc/hosts "$root/etc/"
+  # Nothing is asked of the mirror where nothing is missing.
+  [ $# = 0 ] || inside "$root" dpkg-query -W "$@" >/dev/null 2>&1 ||
+    inside "$root" bash -c "apt-get update -qq && apt-get install -y -qq --no-install-recommends $*"
+}
+
+# The project as it is in the working tree, without what git ignores. Unchanged files keep their dates, and
+# what was built there stays.
+copy_project() {
+  local root=$1 files
+  mkdir -p "$root/dtrain"
+  find "$root/dtrain" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
+  files=$(mktemp)
+  git ls-files -z --cached --others --exclude-standard >"$files"
+  tar --null --files-from="$files" -cf - | tar -xf - -C "$root/dtrain"
+  rm -f "$files"
+}
