@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nccl.h>
 
-
 #include "dtrain/comm/internal/abi_check.h"
 #include "dtrain/comm/internal/nccl_library.h"
 
