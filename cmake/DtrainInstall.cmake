@@ -6,8 +6,11 @@ endif()
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dtrain)
 
+# Components are what packages hold (cmake/DtrainPackages.cmake); cmake --install takes all of them.
 install(TARGETS dtrain EXPORT dtrainTargets
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 # The public headers; everything else is internal.
 dtrain_public_headers(DTRAIN_PUBLIC_HEADERS)
 foreach(header ${DTRAIN_PUBLIC_HEADERS})
@@ -16,6 +19,7 @@ foreach(header ${DTRAIN_PUBLIC_HEADERS})
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
 endforeach()
 
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME programs)
 # A program has a folder of presets in examples/. The demo presets name the data beside them.
 file(GLOB programs RELATIVE ${PROJECT_SOURCE_DIR}/examples CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/examples/*/configs)
@@ -28,6 +32,7 @@ foreach(program dtrain_tool ${programs})
   endif()
 endforeach()
 if(DTRAIN_EXAMPLES)
+  install(PROGRAMS ${PROJECT_SOURCE_DIR}/contrib/dtrain-mpirun DESTINATION ${CMAKE_INSTALL_BINDIR})
   foreach(program ${programs})
     foreach(folder configs data)
       if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/examples/${program}/${folder})
@@ -38,6 +43,7 @@ if(DTRAIN_EXAMPLES)
   endforeach()
 endif()
 
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 install(EXPORT dtrainTargets NAMESPACE dtrain:: DESTINATION ${package_dir})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/dtrainConfig.cmake.in
   ${PROJECT_BINARY_DIR}/dtrainConfig.cmake INSTALL_DESTINATION ${package_dir})

@@ -22,6 +22,8 @@ endif()
 option(DTRAIN_UNITY "Compile several sources of a folder as one: a faster build from nothing" ${dtrain_unity})
 option(DTRAIN_WERROR "Treat compiler warnings as errors" OFF)
 option(DTRAIN_FUZZ "Build the fuzzers of tests/fuzz (clang only)" OFF)
+set(DTRAIN_PACKAGE_MAINTAINER "dtrain developers <dtrain@localhost>" CACHE STRING
+  "Name and address in Debian packages (cmake/DtrainPackages.cmake)")
 set(DTRAIN_SANITIZE "" CACHE STRING "Sanitizers: empty, address,undefined or thread")
 set(DTRAIN_WATCH_KERNELS order CACHE STRING
   "What is watched of kernels on the host executor: order (races), or address (bounds)")
