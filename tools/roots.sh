@@ -7,6 +7,7 @@
 #   make_root "$roots/NAME" PACKAGE...    makes a root with debootstrap, or completes one that is there
 #   inside "$roots/NAME" COMMAND...       runs a command in a root
 #   copy_project "$roots/NAME"            brings this project to /dtrain there
+#   step LOG COMMAND...                   runs a step of a test; $took then says how it ended, and in how many seconds
 
 roots=${DTRAIN_ROOTS:-$HOME/.cache/dtrain/roots}
 mirror=${DTRAIN_MIRROR:-http://deb.debian.org/debian}
@@ -94,4 +95,12 @@ copy_project() {
   git ls-files -z --cached --others --exclude-standard >"$files"
   tar --null --files-from="$files" -cf - | tar -xf - -C "$root/dtrain"
   rm -f "$files"
+}
+
+step() {
+  local log=$1 begin=$SECONDS word=ok
+  shift
+  "$@" >"$log" 2>&1 || word=failed
+  took="$word $((SECONDS - begin)) s"
+  [ $word = ok ]
 }

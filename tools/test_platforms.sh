@@ -81,15 +81,6 @@ run_tests() {
   inside "$1" bash -c "cd /dtrain && ctest --preset cpu -j 2 $filter"
 }
 
-# step LOG COMMAND...: runs a step; leaves in `took` how it ended and how long it took.
-step() {
-  local log=$1 begin=$SECONDS word=ok
-  shift
-  "$@" >"$log" 2>&1 || word=failed
-  took="$word $((SECONDS - begin)) s"
-  [ $word = ok ]
-}
-
 count() { sed -n "s/.*$1.*/\1/p" "$2" | tail -n 1; }
 
 # Builds and tests one platform; appends its row to the table.
