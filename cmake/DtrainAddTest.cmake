@@ -10,6 +10,11 @@
 # Threads that wait sleep after a short spin, as in the programs (base/thread_pool.h): where other
 # processes want the cores too, spinning makes a test fifty times slower.
 set(dtrain_test_threads GOMP_SPINCOUNT=5000)
+# An emulator (the preset aarch64) takes its time.
+set(dtrain_patience 1)
+if(CMAKE_CROSSCOMPILING)
+  set(dtrain_patience 15)
+endif()
 # tests/testing/catch.h bridges versions 2 and 3.
 find_package(Catch2 QUIET)
 dtrain_require(Catch2_FOUND "Catch2" "catch2")
@@ -23,6 +28,7 @@ function(dtrain_add_test)
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 180)
   endif()
+  math(EXPR T_TIMEOUT "${T_TIMEOUT} * ${dtrain_patience}")
   add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/${T_NAME}.cc ${T_SOURCES})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   # Some call Abseil themselves; with a shared library that is theirs to link.
@@ -84,10 +90,15 @@ endfunction()
 # dtrain_add_isa_test(NAME): the same binary again, held to the smaller instruction sets.
 function(dtrain_add_isa_test name)
   string(REPLACE "/" "_" target ${name})
+  math(EXPR seconds "60 * ${dtrain_patience}")
   foreach(isa ${DTRAIN_CPU_ISAS})
+    set(environment DTRAIN_CPU_ISA=${isa})
+    if(isa STREQUAL "neon")
+      list(APPEND environment QEMU_CPU=cortex-a57)  # an emulated processor that has no more
+    endif()
     add_test(NAME ${name}/${isa} COMMAND ${target})
-    set_tests_properties(${name}/${isa} PROPERTIES LABELS unit TIMEOUT 60
-      ENVIRONMENT DTRAIN_CPU_ISA=${isa})
+    set_tests_properties(${name}/${isa} PROPERTIES LABELS unit TIMEOUT ${seconds}
+      ENVIRONMENT "${environment}")
   endforeach()
 endfunction()
 

@@ -50,9 +50,14 @@ endfunction()
 if(DTRAIN_WITH_CUDA STREQUAL "ON")
   # T4, A100, H100/H200 and, for what comes later, code the driver compiles. 90a has instructions that
   # only the H100 and H200 have.
+  set(dtrain_architectures 75-real 80-real 90a-real 90-virtual)
   if(NOT CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90a-real 90-virtual
-      CACHE STRING "GPU architectures")
+    set(CMAKE_CUDA_ARCHITECTURES ${dtrain_architectures} CACHE STRING "GPU architectures")
+  endif()
+  # No kernel spills registers on these. On others (87: Jetson Orin) one may, by some bytes: a warning.
+  set(DTRAIN_PTXAS_OPTIONS -v,-warn-spills)
+  if("${CMAKE_CUDA_ARCHITECTURES}" STREQUAL "${dtrain_architectures}")
+    string(APPEND DTRAIN_PTXAS_OPTIONS ,-Werror)
   endif()
   if("${CMAKE_CUDA_ARCHITECTURES}" MATCHES "90a")
     add_compile_definitions($<$<COMPILE_LANGUAGE:CUDA>:DTRAIN_WITH_WARPGROUPS>)
