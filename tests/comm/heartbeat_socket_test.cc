@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/internal/heartbeat_socket.h"
 
+#include <arpa/inet.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -43,6 +45,43 @@ TEST_CASE("rank 0 answers a rank once it has heard it") {
   CHECK(Receive(root) == "here I am");
   root.Send(MessageFrom(0, "welcome"));
   CHECK(Receive(other) == "welcome");
+}
+
+// The meeting with those of its addresses only that are of IPv4, or of IPv6.
+HeartbeatMeeting OfFamily(HeartbeatMeeting meeting, bool is_v4) {
+  auto* const end = meeting.addresses.begin() + meeting.count;
+  auto* const left = std::remove_if(meeting.addresses.begin(), end, [&](const in6_addr& address) {
+    return (IN6_IS_ADDR_V4MAPPED(&address) != 0) != is_v4;
+  });
+  meeting.count = static_cast<int32_t>(left - meeting.addresses.begin());
+  return meeting;
+}
+
+TEST_CASE("rank 0 is heard over IPv4 and over IPv6") {
+  for (const bool is_v4 : {true, false}) {
+    HeartbeatSocket root;
+    HeartbeatSocket other;
+    const HeartbeatMeeting meeting = OfFamily(root.MakeMeeting(), is_v4);
+    INFO((is_v4 ? "IPv4" : "IPv6"));
+    if (meeting.count == 0) {
+      WARN("skipped: this machine has no address of that family");
+      continue;
+    }
+    root.Join(meeting, 0, 2);
+    other.Join(meeting, 1, 2);
+    other.Send(MessageFrom(1, "here I am"));
+    CHECK(Receive(root) == "here I am");
+    root.Send(MessageFrom(0, "welcome"));
+    CHECK(Receive(other) == "welcome");
+  }
+}
+
+TEST_CASE("rank 0 takes the port that the user chose") {
+  const HeartbeatSocket any;
+  HeartbeatSocket taken(ntohs(any.MakeMeeting().port));
+  CHECK_FALSE(taken.is_open());
+  constexpr uint16_t kPort = 31987;
+  CHECK(ntohs(HeartbeatSocket(kPort).MakeMeeting().port) == kPort);
 }
 
 TEST_CASE("messages of another job, and of ranks that cannot be, are dropped") {

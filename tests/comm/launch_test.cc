@@ -158,6 +158,17 @@ TEST_CASE("NCCL may be switched off in the environment") {
              Catch::Contains("DTRAIN_NCCL=no is neither auto nor off"));
 }
 
+TEST_CASE("the port of heartbeats may be set in the environment") {
+  const auto of = [](const char* text) { return PortFrom(Table({{"DTRAIN_PORT", text}})); };
+  CHECK(*PortFrom(Table({})) == 0);
+  CHECK(*of("52000") == 52000);
+  for (const char* const text : {"", "80", "65535", "many"}) {
+    CHECK(of(text).status().code() == ExitCode::kUsage);
+  }
+  CHECK_THAT(std::string(of("80").status().message()),
+             Catch::Contains("DTRAIN_PORT=80 is not a port"));
+}
+
 TEST_CASE("a lone process is a world of one rank without MPI") {
   const auto environment = Environment::Create();
   REQUIRE(environment.ok());

@@ -28,8 +28,7 @@
 #include "dtrain/comm/internal/job_hosts.h"
 #include "dtrain/comm/internal/leftover_segments.h"
 #include "dtrain/comm/internal/mpi_library.h"
-#include "dtrain/comm/internal/network_choice.h"
-#include "dtrain/comm/internal/network_interfaces.h"
+#include "dtrain/comm/internal/network_setup.h"
 #include "dtrain/comm/internal/start_limit.h"
 #include "dtrain/comm/mpi_communicator.h"
 #include "dtrain/comm/self_communicator.h"
@@ -96,12 +95,6 @@ void ClearSharedMemory() {
   }
 }
 
-void SetVariables(const internal::NetworkChoice& choice) {
-  for (const auto& [name, value] : choice.variables) {
-    setenv(name.c_str(), value.c_str(), /*replace=*/0);
-  }
-}
-
 }  // namespace
 
 StatusOr<std::unique_ptr<Environment>> Environment::Create() {
@@ -110,6 +103,7 @@ StatusOr<std::unique_ptr<Environment>> Environment::Create() {
   for (std::string& variable : internal::ParentVariables()) parent.push_back(std::move(variable));
   DT_ASSIGN_OR_RETURN(environment->launch_, DetectLaunch(Variable, parent));
   DT_ASSIGN_OR_RETURN(CommunicatorOptions options, CommunicatorOptionsFrom(Variable));
+  DT_ASSIGN_OR_RETURN(const uint16_t port, PortFrom(Variable));
   if (!environment->launch_.warning.empty()) LogWarning(environment->launch_.warning);
   environment->ChooseCores();
   if (environment->launch_.parallel) {
@@ -129,7 +123,8 @@ StatusOr<std::unique_ptr<Environment>> Environment::Create() {
     }
     environment->ChooseThreadsAndIsa();
     if (environment->world_->size() > 1) {
-      environment->heartbeat_ = internal::HeartbeatService::Start(*environment->world_, options);
+      environment->heartbeat_ =
+          internal::HeartbeatService::Start(*environment->world_, options, port);
     }
   } catch (const CommError& error) {
     environment->owns_mpi_ = false;  // MPI_Finalize would wait for the ranks that are lost
@@ -144,12 +139,6 @@ void Environment::ChooseCores() {
   // Ranks that wait must leave the core to ranks that work. Open MPI sees that only where it was
   // told to oversubscribe; a user's own setting stays.
   if (launch_.local_size > cores_) setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*replace=*/0);
-}
-
-void Environment::ChooseNetwork() const {
-  const bool is_one_host = launch_.size > 0 && launch_.local_size >= launch_.size;
-  SetVariables(is_one_host ? internal::ChooseSharedMemory(mpi_version_, Variable)
-                           : internal::ChooseNetwork(internal::ListNetworkInterfaces(), Variable));
 }
 
 void Environment::ChooseThreadsAndIsa() {
@@ -193,7 +182,7 @@ Status Environment::StartMpi(double timeout_seconds) {
         "MPI has ended in this process and starts once: make one Environment and keep it");
   }
   mpi_version_ = mpi->Version();
-  ChooseNetwork();
+  const auto survey = internal::SetUpNetwork(launch_, mpi_version_);
   const internal::StartLimit limit(timeout_seconds,
                                    [this] { return internal::DiagnoseStart(mpi_version_); });
   const bool is_ours = mpi->Phase() == MpiLibrary::Life::kNotStarted;

@@ -58,8 +58,6 @@ class Environment {
   // Ends the process with kCommunication if MPI takes longer.
   Status StartMpi(double timeout_seconds);
   void ChooseCores();
-  // Sets variables that Open MPI and NCCL read when they start.
-  void ChooseNetwork() const;
   // Threads depend on the ranks that share the cores, the instruction set on the processors of all
   // ranks.
   void ChooseThreadsAndIsa();

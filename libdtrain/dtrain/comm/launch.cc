@@ -120,6 +120,19 @@ Status CheckWorldSize(const Launch& launch, int mpi_size) {
                                    "DTRAIN_MPI_LIBRARY to the file of that library"));
 }
 
+StatusOr<uint16_t> PortFrom(const GetEnv& get_env) {
+  const char* const text = get_env("DTRAIN_PORT");
+  if (text == nullptr) return uint16_t{0};
+  int port = 0;
+  if (!absl::SimpleAtoi(text, &port) || port < 1024 || port > 65534) {
+    return UsageError(
+        absl::StrFormat("DTRAIN_PORT=%s is not a port: set it to a number from 1024 to 65534, and "
+                        "open this UDP port and the next one between the hosts",
+                        text));
+  }
+  return static_cast<uint16_t>(port);
+}
+
 StatusOr<CommunicatorOptions> CommunicatorOptionsFrom(const GetEnv& get_env) {
   CommunicatorOptions options;
   if (const char* const text = get_env("DTRAIN_COMM_TIMEOUT"); text != nullptr) {

@@ -3,6 +3,7 @@
 #ifndef DTRAIN_COMM_LAUNCH_H_
 #define DTRAIN_COMM_LAUNCH_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -39,6 +40,11 @@ Status CheckWorldSize(const Launch& launch, int mpi_size);
 // flat, hierarchical or measure), DTRAIN_NCCL (auto or off) and DTRAIN_COMM_RECORD
 // (record_directory). Environment copies these variables from the first rank to all ranks.
 StatusOr<CommunicatorOptions> CommunicatorOptionsFrom(const GetEnv& get_env);
+
+// Returns DTRAIN_PORT, the UDP port of rank 0's heartbeats, or 0 for any. The port after it is the
+// one through which hosts find each other's networks before MPI starts. UsageError if it is not a
+// number from 1024 to 65534.
+StatusOr<uint16_t> PortFrom(const GetEnv& get_env);
 
 }  // namespace dtrain
 

@@ -244,8 +244,9 @@ class HeartbeatThread final : public HeartbeatService {
 }  // namespace
 
 std::unique_ptr<HeartbeatService> HeartbeatService::Start(Communicator& world,
-                                                          const CommunicatorOptions& options) {
-  HeartbeatSocket socket;
+                                                          const CommunicatorOptions& options,
+                                                          uint16_t port) {
+  HeartbeatSocket socket(static_cast<uint16_t>(world.is_root() ? port : 0));
   HeartbeatMeeting meeting;
   if (world.is_root() && socket.is_open()) meeting = socket.MakeMeeting();
   world.Broadcast(&meeting, sizeof(meeting), 0);

@@ -8,6 +8,7 @@
 #ifndef DTRAIN_COMM_INTERNAL_HEARTBEAT_SERVICE_H_
 #define DTRAIN_COMM_INTERNAL_HEARTBEAT_SERVICE_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "dtrain/comm/communicator.h"
@@ -16,10 +17,11 @@ namespace dtrain::internal {
 
 class HeartbeatService {
  public:
-  // All ranks call it. The service may outlive `world`. Returns null, with a warning, on a rank
-  // that can open no socket.
+  // All ranks call it. The service may outlive `world`. Rank 0 listens at `port`, or at any free
+  // one for 0. Returns null, with a warning, on a rank that can open no socket.
   static std::unique_ptr<HeartbeatService> Start(Communicator& world,
-                                                 const CommunicatorOptions& options);
+                                                 const CommunicatorOptions& options,
+                                                 uint16_t port = 0);
   // Tells the others that this rank has ended its work.
   virtual ~HeartbeatService() = default;
   HeartbeatService(const HeartbeatService&) = delete;

@@ -16,32 +16,81 @@
 namespace dtrain::internal {
 namespace {
 
-sockaddr_in AddressOf(in_addr host, uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr = host;
-  address.sin_port = port;
+sockaddr_in6 AddressOf(const in6_addr& host, uint16_t port) {
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = host;
+  address.sin6_port = port;
   return address;
 }
 
-// A bound socket, or -1.
-int OpenSocket() {
-  const int descriptor = ::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  const sockaddr_in any = AddressOf({.s_addr = INADDR_ANY}, 0);
-  if (descriptor < 0 ||
-      ::bind(descriptor, reinterpret_cast<const sockaddr*>(&any), sizeof(any)) == 0) {
+// The form of an IPv4 address for sockets of IPv6.
+in6_addr Mapped(const in_addr& v4) {
+  in6_addr mapped{};
+  mapped.s6_addr[10] = 0xff;
+  mapped.s6_addr[11] = 0xff;
+  std::memcpy(&mapped.s6_addr[12], &v4, sizeof(v4));
+  return mapped;
+}
+
+sockaddr_in Unmapped(const sockaddr_in6& address) {
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  v4.sin_port = address.sin6_port;
+  std::memcpy(&v4.sin_addr, &address.sin6_addr.s6_addr[12], sizeof(v4.sin_addr));
+  return v4;
+}
+
+// The sender of a datagram that a socket of either family has received.
+sockaddr_in6 SenderOf(const sockaddr_storage& storage) {
+  if (storage.ss_family == AF_INET6) return reinterpret_cast<const sockaddr_in6&>(storage);
+  const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
+  return AddressOf(Mapped(v4.sin_addr), v4.sin_port);
+}
+
+template <typename Address>
+int Bind(int descriptor, const Address& address) {
+  if (::bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
     return descriptor;
   }
   ::close(descriptor);
   return -1;
 }
 
+// A socket bound to a port in network byte order, or -1.
+int OpenSocket(int family, uint16_t port) {
+  const int descriptor = ::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (descriptor < 0) return -1;
+  const sockaddr_in6 any = AddressOf(in6addr_any, port);
+  if (family == AF_INET) return Bind(descriptor, Unmapped(any));
+  const int no = 0;
+  ::setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
+  return Bind(descriptor, any);
+}
+
+// An address that other hosts may reach; those of a single link would need its name, too.
+std::optional<in6_addr> HostAddress(const ifaddrs& interface) {
+  if (interface.ifa_addr == nullptr || (interface.ifa_flags & IFF_UP) == 0) return std::nullopt;
+  if (interface.ifa_addr->sa_family == AF_INET) {
+    return Mapped(reinterpret_cast<const sockaddr_in*>(interface.ifa_addr)->sin_addr);
+  }
+  if (interface.ifa_addr->sa_family != AF_INET6) return std::nullopt;
+  const in6_addr& v6 = reinterpret_cast<const sockaddr_in6*>(interface.ifa_addr)->sin6_addr;
+  if (IN6_IS_ADDR_LINKLOCAL(&v6)) return std::nullopt;
+  return v6;
+}
+
 }  // namespace
 
-HeartbeatSocket::HeartbeatSocket() : descriptor_(OpenSocket()) {}
+HeartbeatSocket::HeartbeatSocket(uint16_t port) : descriptor_(OpenSocket(AF_INET6, htons(port))) {
+  if (descriptor_ >= 0) return;
+  descriptor_ = OpenSocket(AF_INET, htons(port));
+  is_v4_ = true;
+}
 
 HeartbeatSocket::HeartbeatSocket(HeartbeatSocket&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)),
+      is_v4_(other.is_v4_),
       meeting_(other.meeting_),
       rank_(other.rank_),
       peers_(std::move(other.peers_)) {}
@@ -56,22 +105,19 @@ HeartbeatMeeting HeartbeatSocket::MakeMeeting() const {
       static_cast<ssize_t>(meeting.token.size())) {
     return meeting;
   }
-  sockaddr_in bound{};
+  sockaddr_in6 bound{};  // the port stands at the same place as in sockaddr_in
   socklen_t length = sizeof(bound);
   ifaddrs* interfaces = nullptr;
   if (::getsockname(descriptor_, reinterpret_cast<sockaddr*>(&bound), &length) != 0 ||
       ::getifaddrs(&interfaces) != 0) {
     return meeting;
   }
-  meeting.port = bound.sin_port;
+  meeting.port = bound.sin6_port;
   for (const ifaddrs* i = interfaces; i != nullptr; i = i->ifa_next) {
-    if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET) continue;
-    if ((i->ifa_flags & IFF_UP) == 0 ||
-        meeting.count == static_cast<int32_t>(meeting.addresses.size())) {
-      continue;
-    }
-    meeting.addresses[static_cast<size_t>(meeting.count++)] =
-        reinterpret_cast<const sockaddr_in*>(i->ifa_addr)->sin_addr;
+    const std::optional<in6_addr> address = HostAddress(*i);
+    if (!address || meeting.count == static_cast<int32_t>(meeting.addresses.size())) continue;
+    if (is_v4_ && IN6_IS_ADDR_V4MAPPED(&*address) == 0) continue;
+    meeting.addresses[static_cast<size_t>(meeting.count++)] = *address;
   }
   ::freeifaddrs(interfaces);
   return meeting;
@@ -85,7 +131,7 @@ void HeartbeatSocket::Join(const HeartbeatMeeting& meeting, int rank, int size) 
 
 void HeartbeatSocket::Send(HeartbeatMessage message) const {
   message.token = meeting_.token;
-  for (const std::optional<sockaddr_in>& peer : peers_) {
+  for (const std::optional<sockaddr_in6>& peer : peers_) {
     if (peer) SendTo(*peer, message);
   }
   if (rank_ == 0 || peers_[0]) return;
@@ -95,19 +141,22 @@ void HeartbeatSocket::Send(HeartbeatMessage message) const {
   }
 }
 
-void HeartbeatSocket::SendTo(const sockaddr_in& address, const HeartbeatMessage& message) const {
+void HeartbeatSocket::SendTo(const sockaddr_in6& address, const HeartbeatMessage& message) const {
   const size_t bytes = offsetof(HeartbeatMessage, text) + std::strlen(message.text.data()) + 1;
-  static_cast<void>(::sendto(descriptor_, &message, bytes, MSG_NOSIGNAL,
-                             reinterpret_cast<const sockaddr*>(&address), sizeof(address)));
+  const sockaddr_in v4 = Unmapped(address);
+  const auto* const to =
+      is_v4_ ? reinterpret_cast<const sockaddr*>(&v4) : reinterpret_cast<const sockaddr*>(&address);
+  const socklen_t length = is_v4_ ? sizeof(v4) : sizeof(address);
+  static_cast<void>(::sendto(descriptor_, &message, bytes, MSG_NOSIGNAL, to, length));
 }
 
 std::optional<HeartbeatMessage> HeartbeatSocket::Receive() {
   for (;;) {
     HeartbeatMessage message;
-    sockaddr_in from{};
-    socklen_t length = sizeof(from);
+    sockaddr_storage storage{};
+    socklen_t length = sizeof(storage);
     const ssize_t bytes = ::recvfrom(descriptor_, &message, sizeof(message), 0,
-                                     reinterpret_cast<sockaddr*>(&from), &length);
+                                     reinterpret_cast<sockaddr*>(&storage), &length);
     if (bytes < 0) return std::nullopt;
     if (static_cast<size_t>(bytes) <= offsetof(HeartbeatMessage, text) ||
         message.token != meeting_.token) {
@@ -117,7 +166,7 @@ std::optional<HeartbeatMessage> HeartbeatSocket::Receive() {
     if (sender < 0 || sender >= static_cast<int>(peers_.size()) || sender == rank_) continue;
     message.text.back() = '\0';
     message.beat.collective.back() = '\0';
-    peers_[static_cast<size_t>(sender)] = from;
+    peers_[static_cast<size_t>(sender)] = SenderOf(storage);
     return message;
   }
 }

@@ -34,13 +34,13 @@ struct HeartbeatMeeting {
   JobToken token{};
   uint16_t port = 0;  // in network byte order; 0 if rank 0 has no socket
   int32_t count = 0;
-  std::array<in_addr, 16> addresses{};
+  std::array<in6_addr, 16> addresses{};  // those of IPv4 in their form for IPv6 (::ffff:10.0.0.1)
 };
 
 class HeartbeatSocket {
  public:
-  // Opens a socket at any free port.
-  HeartbeatSocket();
+  // Opens a socket for IPv4 and IPv6 at `port`, or at any free port.
+  explicit HeartbeatSocket(uint16_t port = 0);
   ~HeartbeatSocket();
   HeartbeatSocket(HeartbeatSocket&& other) noexcept;
   HeartbeatSocket& operator=(HeartbeatSocket&&) = delete;
@@ -60,12 +60,13 @@ class HeartbeatSocket {
   std::optional<HeartbeatMessage> Receive();
 
  private:
-  void SendTo(const sockaddr_in& address, const HeartbeatMessage& message) const;
+  void SendTo(const sockaddr_in6& address, const HeartbeatMessage& message) const;
 
-  int descriptor_;
+  int descriptor_ = -1;
+  bool is_v4_ = false;  // the system has no IPv6
   HeartbeatMeeting meeting_;
   int rank_ = 0;
-  std::vector<std::optional<sockaddr_in>> peers_;  // the senders of the ranks' last messages
+  std::vector<std::optional<sockaddr_in6>> peers_;  // the senders of the ranks' last messages
 };
 
 }  // namespace dtrain::internal

@@ -117,6 +117,12 @@ pid_t ParentOf(pid_t process) {
   return parent;
 }
 
+// The part of a host's name before the first dot; numbers have dots of their own.
+std::string_view ShortName(std::string_view name) {
+  const bool is_address = name.find_first_not_of("0123456789.") == std::string_view::npos;
+  return is_address ? name : name.substr(0, name.find('.'));
+}
+
 }  // namespace
 
 std::vector<std::string> ExpandHostList(std::string_view list) {
@@ -147,11 +153,22 @@ std::vector<std::string> JobHosts(const GetEnv& get_env,
   return {};
 }
 
+std::vector<std::string> OtherHosts(const std::vector<std::string>& hosts, std::string_view self) {
+  std::vector<std::string> others;
+  std::copy_if(hosts.begin(), hosts.end(), std::back_inserter(others),
+               [&](const std::string& host) {
+                 return ShortName(host) != ShortName(self) && host != "localhost";
+               });
+  return others;
+}
+
+std::vector<std::string> CommandOf(pid_t process) { return WordsOf(process, "cmdline"); }
+
 std::vector<std::string> ParentCommand() {
   const pid_t parent = ::getppid();
-  std::vector<std::string> command = WordsOf(parent, "cmdline");
+  std::vector<std::string> command = CommandOf(parent);
   if (!command.empty() && command.front().ends_with("hydra_pmi_proxy")) {
-    command = WordsOf(ParentOf(parent), "cmdline");
+    command = CommandOf(ParentOf(parent));
   }
   return command;
 }

@@ -3,6 +3,8 @@
 #ifndef DTRAIN_COMM_INTERNAL_JOB_HOSTS_H_
 #define DTRAIN_COMM_INTERNAL_JOB_HOSTS_H_
 
+#include <sys/types.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +23,12 @@ std::vector<std::string> ExpandHostList(std::string_view list);
 std::vector<std::string> JobHosts(const GetEnv& get_env,
                                   const std::vector<std::string>& launcher_command);
 
+// Returns `hosts` without this one, `self`, and localhost. Names with and without a domain are the
+// same.
+std::vector<std::string> OtherHosts(const std::vector<std::string>& hosts, std::string_view self);
+
+// The arguments of a process.
+std::vector<std::string> CommandOf(pid_t process);
 // The arguments of this process's parent, which is the launcher or its daemon. In place of a proxy
 // of MPICH's launcher, which is not told the hosts: those of the process that started the proxy.
 std::vector<std::string> ParentCommand();

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -87,7 +88,35 @@ std::string AddressText(const sockaddr* address) {
   return printed == nullptr ? "" : printed;
 }
 
+// The number of leading ones of a network's mask.
+int BitsOf(const sockaddr* mask) {
+  if (mask == nullptr) return 0;
+  const bool is_v4 = mask->sa_family == AF_INET;
+  const auto* const bytes = is_v4 ? reinterpret_cast<const unsigned char*>(
+                                        &reinterpret_cast<const sockaddr_in*>(mask)->sin_addr)
+                                  : reinterpret_cast<const sockaddr_in6*>(mask)->sin6_addr.s6_addr;
+  int bits = 0;
+  for (size_t i = 0; i < (is_v4 ? sizeof(in_addr) : sizeof(in6_addr)); ++i) {
+    bits += std::countl_one(bytes[i]);
+    if (bytes[i] != 0xff) break;
+  }
+  return bits;
+}
+
 }  // namespace
+
+std::string NetworkOf(const std::string& address, int bits) {
+  const int family = address.find(':') == std::string::npos ? AF_INET : AF_INET6;
+  std::array<unsigned char, sizeof(in6_addr)> bytes{};
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (::inet_pton(family, address.c_str(), bytes.data()) != 1) return "";
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const int kept = std::clamp(bits - static_cast<int>(8 * i), 0, 8);
+    bytes[i] = static_cast<unsigned char>(bytes[i] & (0xff00 >> kept));
+  }
+  if (::inet_ntop(family, bytes.data(), text.data(), text.size()) == nullptr) return "";
+  return absl::StrCat(text.data(), "/", bits);
+}
 
 std::string ObstacleOf(const std::string& name, const std::string& sys_class_net) {
   const std::string folder = sys_class_net + "/" + name;
@@ -95,7 +124,7 @@ std::string ObstacleOf(const std::string& name, const std::string& sys_class_net
     return HasNetworkCard(folder) ? "" : "a bridge for containers or virtual machines";
   }
   if (StartsWithAny(name, kVirtualNames)) return "made for containers or virtual machines";
-  if (IsTunnel(name, folder)) return "a tunnel";
+  if (IsTunnel(name, folder)) return kTunnel;
   return "";
 }
 
@@ -116,10 +145,12 @@ std::vector<NetworkInterface> ListNetworkInterfaces() {
                             .addresses = {},
                             .obstacle = is_up ? ObstacleOf(name, kSysClassNet) : "its link is down",
                             .megabits_per_second = std::max<int64_t>(
-                                ReadNumber(absl::StrCat(kSysClassNet, "/", name, "/speed")), 0)});
+                                ReadNumber(absl::StrCat(kSysClassNet, "/", name, "/speed")), 0),
+                            .mtu = ReadNumber(absl::StrCat(kSysClassNet, "/", name, "/mtu"))});
       found = interfaces.end() - 1;
     }
     found->addresses.push_back(address);
+    found->networks.push_back(NetworkOf(address, BitsOf(i->ifa_netmask)));
   }
   ::freeifaddrs(list);
   return interfaces;

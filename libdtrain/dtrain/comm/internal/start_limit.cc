@@ -67,7 +67,9 @@ void StartLimit::Watch() {
 std::string DiagnoseStart(std::string_view mpi_version) {
   const GetEnv get_env = [](const char* name) -> const char* { return std::getenv(name); };
   const std::vector<std::string> hosts = JobHosts(get_env, ParentCommand());
-  const std::string problems = DescribeProblems(TryHosts(hosts, HostName(), kReachSeconds));
+  const std::string problems = DescribeProblems(TryHosts(
+      hosts, HostName(),
+      {.seconds = kReachSeconds, .port = PortOfRanks(get_env), .advice = PortAdvice(mpi_version)}));
   if (hosts.size() < 2) return problems;
   return absl::StrCat(problems, problems.empty() ? "" : "; ",
                       "networks here: ", DescribeInterfaces(ListNetworkInterfaces()), " (",

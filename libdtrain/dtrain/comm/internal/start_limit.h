@@ -37,7 +37,7 @@ class StartLimit {
 };
 
 // Returns what this rank finds out about a start that hangs: hosts it does not reach and why, and
-// which networks of its own it uses. Takes up to 5 s.
+// which networks of its own it uses. Takes up to 8 s.
 std::string DiagnoseStart(std::string_view mpi_version);
 
 }  // namespace dtrain::internal
