@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planning/doctor.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "planning/doctor_hosts.h"
 #include "testing/catch.h"
 
 namespace dtrain {
@@ -28,7 +30,7 @@ HostReport GoodHost(const std::string& name) {
 DoctorReport GoodReport() {
   return {.mpi = "Open MPI v4.1.4",
           .ranks = 4,
-          .watches_cables = true,
+          .keep_alive_seconds = 3,
           .hosts = {GoodHost("a"), GoodHost("b")},
           .pairs = {{"a", "a", 1e-6, 5e9}, {"a", "b", 20e-6, 1.2e9}},
           .sweep = {{4096, 1e-4, 6e7}, {64 << 20, 0.04, 2.5e9}}};
@@ -100,7 +102,9 @@ TEST_CASE("each fault has one sentence with the flag that helps") {
     CHECK_THAT(Sentence(report), Catch::Contains("UCX_NET_DEVICES=ib0 mpirun"));
   }
   SECTION("nobody watches the cable") {
-    report.watches_cables = false;
+    report.keep_alive_seconds = 300;
+    CHECK_THAT(Sentence(report), Catch::Contains("contrib/dtrain-mpirun"));
+    report.keep_alive_seconds = std::numeric_limits<double>::infinity();
     CHECK_THAT(Sentence(report), Catch::Contains("contrib/dtrain-mpirun"));
     report.mpi = "MPICH Version: 4.0.2";
     CHECK_THAT(Sentence(report), Catch::Contains("ranks end after run.comm_timeout"));
@@ -121,10 +125,25 @@ TEST_CASE("each fault has one sentence with the flag that helps") {
 
 TEST_CASE("one host without a network needs no watched cable") {
   DoctorReport report = GoodReport();
-  report.watches_cables = false;
+  report.keep_alive_seconds.reset();
   report.hosts.pop_back();
   report.pairs.pop_back();
   CHECK(Diagnose(report).empty());
+}
+
+TEST_CASE("what the launcher does for cut cables is said as it was measured") {
+  DoctorReport report = GoodReport();
+  CHECK_THAT(DoctorText(report), Catch::Contains("keep-alive messages, the next one in 3 s"));
+  report.keep_alive_seconds = std::numeric_limits<double>::infinity();
+  CHECK_THAT(DoctorText(report), Catch::Contains("connections send no keep-alive messages"));
+  CHECK_THAT(DoctorJson(report), !Catch::Contains("keep_alive"));
+  report.keep_alive_seconds.reset();
+  CHECK_THAT(DoctorText(report), !Catch::Contains("keep-alive"));
+}
+
+TEST_CASE("hosts are named as for mpirun, and with addresses of IPv6") {
+  CHECK(HostsIn("a:2,b:2") == std::vector<std::string>{"a", "b"});
+  CHECK(HostsIn("10.77.0.1,fd77::2,c") == std::vector<std::string>{"10.77.0.1", "fd77::2", "c"});
 }
 
 TEST_CASE("the JSON form holds the numbers and the advice") {

@@ -287,8 +287,7 @@ class Examination {
   StatusOr<DoctorReport> Run() {
     report_.mpi = runtime_.mpi;
     report_.ranks = comm_.size();
-    constexpr double kSoon = 60;
-    report_.watches_cables = SecondsToKeepAlive(getppid()).value_or(0) <= kSoon;
+    report_.keep_alive_seconds = SecondsToKeepAlive(getppid());
     FindHosts();
     ConnectGpus();
     const std::map<std::string, int64_t> before = InterfaceBytes();

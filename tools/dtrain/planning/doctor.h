@@ -7,6 +7,7 @@
 #define DTRAIN_PLANNING_DOCTOR_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,7 +54,9 @@ struct AllReduceReport {
 struct DoctorReport {
   std::string mpi;
   int ranks = 0;
-  bool watches_cables = false;    // the launcher notices a silent host within a minute
+  // Until the launcher next asks hosts that are silent whether they are there, as the kernel says
+  // of its connections: infinity if it never does, or nothing without other hosts.
+  std::optional<double> keep_alive_seconds = {};
   std::string nccl = {};          // "NCCL 2.28.9, flat", which connects the GPUs, and else ...
   std::string without_nccl = {};  // ... why it does not; both "" on CPUs
   // Of the slowest rank, while all do the same (PlanTimes).

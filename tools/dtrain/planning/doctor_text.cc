@@ -35,6 +35,23 @@ std::string Size(int64_t bytes) {
                           : absl::StrFormat("%d KiB", bytes >> 10);
 }
 
+// The launcher notices a silent host soon.
+bool WatchesCables(const DoctorReport& report) {
+  constexpr double kSoon = 60;
+  return report.keep_alive_seconds.value_or(0) <= kSoon;
+}
+
+// What the launcher's connections do, in words.
+std::string KeepAlive(const DoctorReport& report) {
+  if (!report.keep_alive_seconds) return "";
+  if (std::isinf(*report.keep_alive_seconds)) {
+    return "the launcher's connections send no keep-alive messages\n";
+  }
+  return absl::StrFormat(
+      "the launcher's connections send keep-alive messages, the next one in %.0f s\n",
+      *report.keep_alive_seconds);
+}
+
 using Sentences = std::vector<std::string>;
 
 void DiagnoseBuilds(const DoctorReport& report, Sentences& out) {
@@ -111,7 +128,7 @@ void DiagnoseNetwork(const DoctorReport& report, Sentences& out) {
         host.network_interface, host.interface_mbit, host.faster_interface,
         internal::InterfaceVariable(report.mpi), host.faster_interface));
   }
-  if (!report.watches_cables) {
+  if (!WatchesCables(report)) {
     const std::string late = "the launcher would notice a cut cable only after minutes";
     out.push_back(late + (report.mpi.starts_with("MPICH")
                               ? ", and MPICH's has no setting for that: ranks end after "
@@ -201,6 +218,7 @@ std::string DoctorText(const DoctorReport& report) {
   absl::StrAppendFormat(
       &text, "\na rank adds in memory at %s, and multiplies for PowerSGD at %.1f GFLOP/s\n",
       Speed(report.memory_bytes_per_second), 1e-9 * report.low_rank_flops_per_second);
+  absl::StrAppend(&text, KeepAlive(report));
   const Sentences sentences = Diagnose(report);
   absl::StrAppend(&text, "\n", sentences.empty() ? "nothing stands out\n" : "what stands out:\n");
   for (const std::string& sentence : sentences) absl::StrAppend(&text, "- ", sentence, "\n");
@@ -214,6 +232,10 @@ std::string DoctorJson(const DoctorReport& report) {
                                  {"without_nccl", report.without_nccl},
                                  {"memory_bytes_per_second", report.memory_bytes_per_second},
                                  {"low_rank_flops_per_second", report.low_rank_flops_per_second}};
+  // Absent if there are none, as JSON has no infinity.
+  if (report.keep_alive_seconds && std::isfinite(*report.keep_alive_seconds)) {
+    json["keep_alive_seconds"] = *report.keep_alive_seconds;
+  }
   for (const HostReport& host : report.hosts) {
     json["hosts"].push_back({{"name", host.name},
                              {"build", host.build},
