@@ -9,6 +9,12 @@
 #   two_hosts.sh rate DIR RATE       limits the link both ways, as tc says it (100mbit); "off" ends
 #   two_hosts.sh docker DIR          gives both the bridge that Docker makes, with the same address
 #   two_hosts.sh alias DIR           lets each host's own name mean 127.0.1.1, as Debian's installer does
+#   two_hosts.sh second DIR          adds a cable eth1 of 10 Gbit/s; eth0 says that it has 1 Gbit/s
+#   two_hosts.sh vpn DIR             adds a tunnel wg0
+#   two_hosts.sh apart DIR           the same, and eth0 leads each host into a network of its own
+#   two_hosts.sh ipv6 DIR            takes the IPv4 addresses away
+#   two_hosts.sh firewall DIR [PORTS] drops TCP and UDP between ports above 1023, but for PORTS (5000-5999)
+#   two_hosts.sh mtu DIR CARD        sets packets of 9000 bytes, of which the cable drops those above 1500
 #   two_hosts.sh kill DIR HOST       takes the power of a host away
 #   two_hosts.sh down DIR            ends both and removes DIR
 #
@@ -63,6 +69,27 @@ END
   chmod +x "$state/ssh"
 }
 
+# A cable between the hosts: each end a card of that name, with an address of the network PREFIX.
+plug() {
+  local card=$1 prefix=$2 host i=0
+  nsenter --target "$(pid_of a)" --net \
+    ip link add "$card" type veth peer name "$card" netns "$(pid_of b)" || return
+  for host in a b; do
+    i=$((i + 1))
+    enter "$host" ip addr add "$prefix.$i/24" dev "$card"
+    enter "$host" ip link set "$card" up
+  done
+}
+
+# Lets the system say that a card has so many Mbit/s: virtual ones all say 10000.
+say_speed() {
+  local card=$1 mbit=$2 host
+  echo "$mbit" >"$state/$card.speed"
+  for host in a b; do
+    enter "$host" mount --bind "$state/$card.speed" "/sys/class/net/$card/speed"
+  done
+}
+
 # What runs as a host's first process, in namespaces of its own.
 boot() {
   local host=$1
@@ -72,6 +99,11 @@ boot() {
   hostname "$host"
   mount --make-rprivate /
   mount -t proc proc /proc
+  # The machine's /sys shows the machine's network cards.
+  mkdir "$state/$host.sys"
+  mount -t sysfs sysfs "$state/$host.sys"
+  mount --bind "$state/$host.sys/class/net" /sys/class/net
+  mount --bind "$state/$host.sys/devices/virtual/net" /sys/devices/virtual/net
   mount --bind "$state/hosts" /etc/hosts
   mount -t tmpfs -o mode=1777 tmpfs /dev/shm
   mkdir -p /run/sshd
@@ -97,17 +129,8 @@ up() {
     done
     [ -s "$state/$host.pid" ] || { cat "$state/$host.log" >&2; exit 1; }
   done
-  # A cable between the two: each end a card named eth0.
-  nsenter --target "$(pid_of a)" --net \
-    ip link add eth0 type veth peer name eth0 netns "$(pid_of b)" ||
-    skip "this machine allows no virtual network cards"
-  local i=0
-  for host in a b; do
-    i=$((i + 1))
-    enter "$host" ip addr add "10.77.0.$i/24" dev eth0
-    enter "$host" ip link set lo up
-    enter "$host" ip link set eth0 up
-  done
+  for host in a b; do enter "$host" ip link set lo up; done
+  plug eth0 10.77.0 || skip "this machine allows no virtual network cards"
   for _ in $(seq 100); do
     enter a ssh -F "$state/ssh_config" b true 2>/dev/null && return
     sleep 0.05
@@ -163,10 +186,52 @@ case ${1:-} in
     printf '127.0.0.1 localhost\n127.0.1.1 b\n10.77.0.1 a\n' >"$state/hosts.b"
     for host in a b; do enter "$host" mount --bind "$state/hosts.$host" /etc/hosts; done
     ;;
+  second)
+    plug eth1 10.78.0
+    say_speed eth0 1000
+    say_speed eth1 10000
+    ;;
+  vpn) plug wg0 10.79.0 ;;
+  apart)
+    plug wg0 10.79.0
+    enter a ip addr flush dev eth0
+    enter b ip addr flush dev eth0
+    enter a ip addr add 192.168.1.1/24 dev eth0
+    enter b ip addr add 192.168.2.1/24 dev eth0
+    printf '127.0.0.1 localhost\n10.79.0.1 a\n10.79.0.2 b\n' >"$state/hosts"
+    ;;
+  ipv6)
+    enter a ip -6 addr add fd77::1/64 dev eth0 nodad
+    enter b ip -6 addr add fd77::2/64 dev eth0 nodad
+    for host in a b; do enter "$host" ip -4 addr flush dev eth0; done
+    printf '127.0.0.1 localhost\n::1 localhost\nfd77::1 a\nfd77::2 b\n' >"$state/hosts"
+    ;;
+  firewall)
+    for host in a b; do
+      # Packets for this host itself match the first rule, number 0, before any other: it moves behind.
+      enter "$host" ip rule add pref 100 lookup local
+      enter "$host" ip rule del pref 0
+      for protocol in tcp udp; do
+        if [ -n "${3:-}" ]; then
+          enter "$host" ip rule add pref 5 iif eth0 ipproto "$protocol" dport "$3" lookup local
+          enter "$host" ip rule add pref 6 iif eth0 ipproto "$protocol" sport "$3" lookup local
+        fi
+        enter "$host" ip rule add pref 10 iif eth0 ipproto "$protocol" sport 1024-65534 \
+          dport 1024-65534 blackhole
+      done
+    done
+    ;;
+  mtu)
+    for host in a b; do
+      enter "$host" ip link set "$3" mtu 9000
+      # A bucket that holds no larger packet drops it.
+      enter "$host" tc qdisc replace dev "$3" root tbf rate 1gbit burst 1600 latency 50ms
+    done
+    ;;
   kill) kill -9 "$(pid_of "$3")" ;;
   down) down ;;
   *)
-    sed -n '4,17s/^# \{0,1\}//p' "$0"
+    sed -n '4,23s/^# \{0,1\}//p' "$0"
     exit 2
     ;;
 esac
