@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -63,10 +64,11 @@ TEST_CASE("rank 0 is heard over IPv4 and over IPv6") {
     HeartbeatSocket other;
     const HeartbeatMeeting meeting = OfFamily(root.MakeMeeting(), is_v4);
     INFO((is_v4 ? "IPv4" : "IPv6"));
-    if (meeting.count == 0) {
-      WARN("skipped: this machine has no address of that family");
+    if (!is_v4 && std::ifstream("/proc/net/if_inet6").peek() == std::ifstream::traits_type::eof()) {
+      WARN("skipped: this machine has no IPv6");
       continue;
     }
+    REQUIRE(meeting.count > 0);
     root.Join(meeting, 0, 2);
     other.Join(meeting, 1, 2);
     other.Send(MessageFrom(1, "here I am"));

@@ -9,7 +9,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -26,6 +28,8 @@
 namespace dtrain {
 namespace {
 
+namespace fs = std::filesystem;
+
 const char* Variable(const char* name) { return std::getenv(name); }
 
 std::vector<internal::HostReach> Try(const std::vector<std::string>& hosts) {
@@ -36,13 +40,32 @@ std::vector<internal::HostReach> Try(const std::vector<std::string>& hosts) {
 
 bool IsAlive(pid_t process) { return ::kill(process, 0) == 0 || errno == EPERM; }
 
-// True if a process has children other than those that reach other hosts.
+// The names that the kernel has for programs by which mpirun reaches other hosts.
+std::vector<std::string> Agents() {
+  constexpr size_t kLongestName = 15;
+  std::vector<std::string> names = {"ssh", "rsh"};
+  for (const char* const variable : {"OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent"}) {
+    const char* const command = std::getenv(variable);
+    if (command == nullptr) continue;
+    const std::string program = std::string(command).substr(0, std::string(command).find(' '));
+    names.push_back(fs::path(program).filename().string().substr(0, kLongestName));
+  }
+  return names;
+}
+
+// True if a process has children other than those that reach other hosts. A child that still runs
+// its parent's program is about to become one or the other.
 bool HasStartedRanks(pid_t launcher) {
+  const std::vector<std::string> agents = Agents();
+  std::error_code error;
+  const fs::path program = fs::read_symlink(absl::StrCat("/proc/", launcher, "/exe"), error);
   std::ifstream children(absl::StrCat("/proc/", launcher, "/task/", launcher, "/children"));
   for (pid_t child = 0; children >> child;) {
     std::string name;
     std::ifstream(absl::StrCat("/proc/", child, "/comm")) >> name;
-    if (!name.empty() && name != "ssh" && name != "rsh") return true;
+    const bool is_agent = std::count(agents.begin(), agents.end(), name) > 0;
+    const fs::path its_program = fs::read_symlink(absl::StrCat("/proc/", child, "/exe"), error);
+    if (!error && !is_agent && its_program != program) return true;
   }
   return false;
 }
