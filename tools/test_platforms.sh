@@ -4,7 +4,8 @@
 #
 #   tools/test_platforms.sh                   every platform: build, demo on two ranks, all tests
 #   tools/test_platforms.sh --short           builds and runs the trainer, the tool and a few tests only
-#   tools/test_platforms.sh debian13 mpich    only these of debian12, debian13, testing, mpich, clang
+#   tools/test_platforms.sh debian13 mpich    only these of debian12, debian13, testing, mpich, clang,
+#                                             aarch64 (64-bit ARM: built here, run by an emulator)
 #
 # Each platform is a root folder that debootstrap makes, in DTRAIN_ROOTS (default: ~/.cache/dtrain/roots).
 # Roots, build folders and ccache are kept: the second run is fast. Needs root and a Debian machine.
@@ -13,11 +14,11 @@ set -euo pipefail
 source "$(dirname "$0")/setup.sh"
 source "$project_dir/tools/roots.sh"
 
-known=(debian12 debian13 testing mpich clang)
+known=(debian12 debian13 testing mpich clang aarch64)
 # What --short runs: each room below the launch once, MPI with two ranks, and one whole program.
 short_tests='^(base/status|ops/gemm|ops/attention|comm/network_choice|tokenizers/bpe|formats/safetensors|optim/adam|train/train_loop|launch/run_on_ranks)_test$|mpi_communicator_test/2$'
 
-usage() { sed -n '5,11s/^# \{0,1\}//p' "$project_dir/tools/test_platforms.sh"; }
+usage() { sed -n '5,12s/^# \{0,1\}//p' "$project_dir/tools/test_platforms.sh"; }
 fail() { echo "test_platforms.sh: $1" >&2; exit 2; }
 
 short=
@@ -38,6 +39,7 @@ need_roots
 # What sets a platform apart: its release, its packages besides those of setup.sh, options of cmake.
 describe() {
   local suite=bookworm
+  preset=cpu arm=
   packages=("${build_packages[@]}") options=() mpirun='mpirun --oversubscribe'
   case $1 in
     debian12) ;;
@@ -49,36 +51,71 @@ describe() {
     clang)
       packages+=(clang-16 libomp-16-dev)
       options=(-DCMAKE_C_COMPILER=clang-16 -DCMAKE_CXX_COMPILER=clang++-16) ;;
+    aarch64)
+      preset=aarch64 arm=1
+      packages+=(g++-aarch64-linux-gnu qemu-user-static)
+      options=(-DCMAKE_SYSROOT=/arm) ;;
   esac
   # The last two are for the tests with two hosts (tests/testing/two_hosts.sh).
   packages+=(python3 sentencepiece iproute2 openssh-server)
   choose_release "$suite"
 }
 
+# Makes the platform's root, and for ARM a folder of its libraries in there.
+prepare() {
+  make_root "$1" "${packages[@]}" || return 1
+  [ -z "$arm" ] || tools/arm_sysroot.sh "$1/arm" "$release"
+}
+
+# Like inside(), and the kernel starts programs for ARM by the emulator, which looks for libraries in /arm. The
+# kernel is told so in a namespace of users, which it allows from Linux 6.7 on. The limit is explained in
+# cmake/toolchains/aarch64-linux-gnu.cmake; the emulator has no process_vm_readv(), by which Open MPI copies.
+inside_arm() {
+  inside "$1" unshare --user --map-root-user --mount --pid --fork --kill-child --mount-proc bash -c '
+    set -e
+    mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc
+    header="\\x7fELF\\x02\\x01\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x02\\x00\\xb7\\x00"
+    counts="\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\x00\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xfe\\xff\\xff\\xff"
+    printf %s ":arm64:M::$header:$counts:/usr/bin/qemu-aarch64-static:F" >/proc/sys/fs/binfmt_misc/register
+    export QEMU_LD_PREFIX=/arm OMPI_MCA_btl_vader_single_copy_mechanism=none
+    ulimit -v $((32 << 20))
+    exec "$@"' _ "${@:2}"
+}
+
 # Configures and builds; goes on after an error, so that the log has them all.
 build() {
   local root=$1 targets=
-  inside "$root" bash -c "cd /dtrain && cmake --preset cpu -DDTRAIN_TESTS=ON -DDTRAIN_WERROR=ON ${options[*]}" ||
+  inside "$root" bash -c "cd /dtrain && cmake --preset $preset -DDTRAIN_TESTS=ON -DDTRAIN_WERROR=ON ${options[*]}" ||
     return 1
   [ -z "$short" ] ||
-    targets="--target nmt_train dtrain_tool \$(tools/list_tests.py --programs --preset cpu -R '$short_tests')"
-  inside "$root" bash -c "cd /dtrain && cmake --build build/cpu $targets -- -k 0"
+    targets="--target nmt_train dtrain_tool \$(tools/list_tests.py --programs --preset $preset -R '$short_tests')"
+  inside "$root" bash -c "cd /dtrain && cmake --build build/$preset $targets -- -k 0" || return 1
+  # What the demo trains with.
+  [ -z "$arm" ] || inside "$root" bash -c "cd /dtrain && cmake --preset cpu -DDTRAIN_TESTS=OFF &&
+    cmake --build build/cpu --target nmt_train dtrain_tool"
 }
 
-# Trains on two ranks and translates.
+# Trains on two ranks and translates. For ARM, the model is trained on this machine, and both translate the same.
 demo() {
-  local time=1m
+  local time=1m sentences='Click the button.\nThe file could not be opened.\nThis option is not available.'
   [ -z "$short" ] || time=20s
   inside "$1" bash -c "cd /dtrain && export PATH=/dtrain/build/cpu/bin:\$PATH && rm -rf runs/platform &&
     $mpirun -n 2 nmt_train --config examples/nmt_train/configs/demo.textproto \
       run.run_dir=runs/platform trainer.max_time=$time &&
-    echo 'Click the button.' | dtrain translate runs/platform"
+    printf '$sentences\n' | dtrain translate runs/platform | tee runs/lines" || return 1
+  [ -z "$arm" ] || inside_arm "$1" bash -c "cd /dtrain && build/aarch64/bin/dtrain version &&
+    printf '$sentences\n' | build/aarch64/bin/dtrain translate runs/platform | diff - runs/lines &&
+    echo the same lines"
 }
 
 run_tests() {
   local filter=
   [ -z "$short" ] || filter="-R '$short_tests'"
-  inside "$1" bash -c "cd /dtrain && ctest --preset cpu -j 2 $filter"
+  if [ -n "$arm" ]; then
+    inside_arm "$1" bash -c "cd /dtrain && ctest --preset aarch64 -j 2 -L unit $filter"
+  else
+    inside "$1" bash -c "cd /dtrain && ctest --preset cpu -j 2 $filter"
+  fi
 }
 
 count() { sed -n "s/.*$1.*/\1/p" "$2" | tail -n 1; }
@@ -90,7 +127,7 @@ run_platform() {
   mkdir -p "$logs"
   echo "== $name ($release; logs in $logs)"
   local is_built=
-  if step "$logs/root.log" make_root "$root" "${packages[@]}"; then
+  if step "$logs/root.log" prepare "$root"; then
     cells+=("$took")
     copy_project "$root"
     if step "$logs/build.log" build "$root"; then is_built=1; else bad=1; fi
