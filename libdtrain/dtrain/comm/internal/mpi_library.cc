@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <string_view>
@@ -73,11 +72,6 @@ std::vector<std::string> MpiLibraryNames(const GetEnv& get_env, const std::strin
   std::vector<std::string> names;
   if (!is_hydra) names.emplace_back(kOpenMpiName);
   if (!is_open_mpi) names.insert(names.end(), kMpichNames.begin(), kMpichNames.end());
-  // srun offers PMI-2 alone to ranks of MPICH; PMIx, which Open MPI needs, has a variable of its
-  // own.
-  if (!is_open_mpi && !is_hydra && get_env("PMIX_RANK") == nullptr) {
-    std::rotate(names.begin(), names.begin() + 1, names.end());
-  }
   if (launcher.empty() || !(is_open_mpi || is_hydra)) return names;
   const std::filesystem::path lib = std::filesystem::path(launcher).parent_path() / "../lib";
   std::vector<std::string> all;
