@@ -3,7 +3,6 @@
 #include "dtrain/tokenizers/bpe.h"
 
 #include <algorithm>
-#include <bit>
 #include <unordered_map>
 #include <utility>
 
@@ -15,25 +14,6 @@
 
 namespace dtrain {
 namespace internal {
-
-PairTable::PairTable(size_t capacity)
-    : slots_(std::bit_ceil(capacity * 2 + 2), Slot{0, kNoSymbol, 0}),
-      shift_(64 - std::countr_zero(slots_.size())) {}
-
-void PairTable::Insert(int32_t left, int32_t right, int32_t merged, uint32_t rank) {
-  const uint64_t key = Key(left, right);
-  size_t i = First(key);
-  while (slots_[i].merged != kNoSymbol) i = (i + 1) & (slots_.size() - 1);
-  slots_[i] = {key, merged, rank};
-}
-
-const PairTable::Slot* PairTable::Find(int32_t left, int32_t right) const {
-  const uint64_t key = Key(left, right);
-  for (size_t i = First(key); slots_[i].merged != kNoSymbol; i = (i + 1) & (slots_.size() - 1)) {
-    if (slots_[i].key == key) return &slots_[i];
-  }
-  return nullptr;
-}
 
 namespace {
 

@@ -9,31 +9,11 @@
 #include "dtrain/tokenizers/bpe.h"
 #include "dtrain/tokenizers/internal/bpe_tables.h"
 #include "dtrain/tokenizers/internal/bpe_text.h"
-#include "dtrain/tokenizers/internal/word_table.h"
+#include "dtrain/tokenizers/internal/word_cache.h"
 
 namespace dtrain {
 namespace internal {
 namespace {
-
-// Orders the heap: the lowest rank is at the top, and of equal ranks the leftmost, as in
-// SentencePiece.
-struct ComesLater {
-  bool operator()(const BpeScratch::Candidate& a, const BpeScratch::Candidate& b) const {
-    return a.rank != b.rank ? a.rank > b.rank : a.left > b.left;
-  }
-};
-
-void PushCandidate(const BpeTables& tables, int32_t left, BpeScratch& scratch) {
-  if (left < 0) return;
-  const BpeScratch::Symbol& a = scratch.symbols[static_cast<size_t>(left)];
-  if (a.next < 0) return;
-  const BpeScratch::Symbol& b = scratch.symbols[static_cast<size_t>(a.next)];
-  if (a.symbol < 0 || b.symbol < 0) return;
-  const PairTable::Slot* slot = tables.pairs.Find(a.symbol, b.symbol);
-  if (slot == nullptr) return;
-  scratch.heap.push_back({slot->rank, left, a.size + b.size, slot->merged});
-  std::push_heap(scratch.heap.begin(), scratch.heap.end(), ComesLater());
-}
 
 void SplitIntoCharacters(const BpeTables& tables, std::string_view segment, BpeScratch& scratch) {
   scratch.symbols.clear();
@@ -56,29 +36,7 @@ void SplitIntoCharacters(const BpeTables& tables, std::string_view segment, BpeS
 void MergeSegment(const BpeTables& tables, std::string_view segment, MergeDropout* dropout,
                   BpeScratch& scratch) {
   SplitIntoCharacters(tables, segment, scratch);
-  scratch.heap.clear();
-  for (size_t i = 0; i + 1 < scratch.symbols.size(); ++i) {
-    PushCandidate(tables, static_cast<int32_t>(i), scratch);
-  }
-  while (!scratch.heap.empty()) {
-    const BpeScratch::Candidate top = scratch.heap.front();
-    std::pop_heap(scratch.heap.begin(), scratch.heap.end(), ComesLater());
-    scratch.heap.pop_back();
-    BpeScratch::Symbol& left = scratch.symbols[static_cast<size_t>(top.left)];
-    if (left.size == 0 || left.next < 0) continue;
-    BpeScratch::Symbol& right = scratch.symbols[static_cast<size_t>(left.next)];
-    // Text with the same length at the same place is the same text, so the candidate is still
-    // valid.
-    if (left.size + right.size != top.size) continue;
-    if (dropout != nullptr && dropout->stream.NextUniform() < dropout->probability) continue;
-    left.symbol = top.merged;
-    left.size = top.size;
-    left.next = right.next;
-    right.size = 0;
-    if (left.next >= 0) scratch.symbols[static_cast<size_t>(left.next)].previous = top.left;
-    PushCandidate(tables, left.previous, scratch);
-    PushCandidate(tables, top.left, scratch);
-  }
+  MergeSymbols(tables.pairs, dropout, scratch);
 }
 
 void AppendIds(const BpeTables& tables, std::string_view segment, const BpeScratch& scratch,
@@ -97,38 +55,6 @@ void AppendIds(const BpeTables& tables, std::string_view segment, const BpeScrat
     }
   }
 }
-
-// A cache from words to their ids. When it is full it is cleared; frequent words return quickly.
-class WordCache {
- public:
-  static constexpr size_t kMaxWordBytes = 255;
-
-  explicit WordCache(size_t max_bytes) : max_bytes_(max_bytes) {}
-
-  // Returns 0 for a new word, which the caller must then encode and pass to Store().
-  uint64_t& Lookup(std::string_view word) {
-    if (words_.bytes() + ids_.size() * sizeof(int32_t) > max_bytes_) {
-      words_.Clear();
-      ids_.clear();
-    }
-    return words_.FindOrInsert(word);
-  }
-  void Store(std::span<const int32_t> ids, uint64_t& packed) {
-    packed = static_cast<uint64_t>(ids_.size()) << kCountBits | ids.size();
-    ids_.insert(ids_.end(), ids.begin(), ids.end());
-  }
-  std::span<const int32_t> Ids(uint64_t packed) const {
-    return std::span(ids_).subspan(packed >> kCountBits, packed & ((1u << kCountBits) - 1));
-  }
-
- private:
-  // A word has at most as many ids as bytes, including the three bytes of U+2581.
-  static constexpr int kCountBits = 9;
-
-  size_t max_bytes_;
-  WordTable words_;
-  std::vector<int32_t> ids_;
-};
 
 }  // namespace internal
 

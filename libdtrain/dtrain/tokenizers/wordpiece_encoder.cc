@@ -6,30 +6,13 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/data/internal/parallel_parts.h"
+#include "dtrain/tokenizers/internal/row_sizes.h"
 #include "dtrain/tokenizers/internal/wordpiece_tables.h"
 #include "dtrain/tokenizers/internal/wordpiece_text.h"
 #include "dtrain/tokenizers/wordpiece.h"
 
 namespace dtrain {
 namespace {
-
-struct RowSizes {
-  size_t first;
-  size_t second;
-};
-
-// Number of tokens of each side that are kept so that both together have at most `bound`.
-RowSizes Truncated(RowSizes sizes, size_t bound, bool hugging_face) {
-  if (sizes.first + sizes.second <= bound) return sizes;
-  const size_t half = bound / 2;
-  const size_t shorter = std::min(sizes.first, sizes.second);
-  if (shorter <= half) {
-    return sizes.first < sizes.second ? RowSizes{shorter, bound - shorter}
-                                      : RowSizes{bound - shorter, shorter};
-  }
-  const bool odd_to_second = hugging_face && sizes.first <= sizes.second;
-  return odd_to_second ? RowSizes{half, bound - half} : RowSizes{bound - half, half};
-}
 
 size_t BytesOf(std::span<const std::string_view> first, std::span<const std::string_view> second,
                size_t row) {
@@ -78,11 +61,11 @@ int64_t WordPieceEncoder::EncodeRow(std::string_view first, std::optional<std::s
   Encode(first, ids);
   const size_t middle = ids.size();
   if (second) Encode(*second, ids);
-  RowSizes sizes{middle - begin - 1, ids.size() - middle};
+  internal::RowSizes sizes{middle - begin - 1, ids.size() - middle};
   const bool is_pair = second && (tables.is_hugging_face() || sizes.second > 0);
   if (options.max_length > 0) {
     const auto bound = static_cast<size_t>(options.max_length - (is_pair ? 3 : 2));
-    sizes = Truncated(sizes, bound, tables.is_hugging_face());
+    sizes = internal::TruncatedSizes(sizes, bound, tables.is_hugging_face());
   }
   ids.resize(middle + sizes.second);
   const auto end_of_first = ids.begin() + static_cast<std::ptrdiff_t>(begin + 1 + sizes.first);

@@ -1,16 +1,18 @@
-// wordpiece_bench.cc - texts per second put to WordPiece ids, and the ids for a comparison.
+// tokenizer_bench.cc - texts per second put to ids, and the ids for a comparison.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   wordpiece_bench VOCAB TEXTS [behavior=google|hf] [cased] [threads=1] [repeat=5] [ids=FILE]
+//   tokenizer_bench VOCAB TEXTS [behavior=google|hf] [cased] [threads=1] [repeat=5] [ids=FILE]
 //
-// TEXTS holds texts separated by NUL bytes, all in memory before the clock starts. Figures are
-// medians of `repeat` runs over all of them, each with a new encoder: seconds by the clock, and
-// processor seconds of all threads, which hold on a busy machine too. FILE gets, for each text, the
-// number of its ids and the ids, 32 bits each.
+// VOCAB is a vocab.txt (WordPiece) or a tokenizer.json (byte-level BPE, one thread). TEXTS holds
+// texts separated by NUL bytes, all in memory before the clock starts. Figures are medians of
+// `repeat` runs over all of them, each with a new encoder: seconds by the clock, and processor
+// seconds of all threads, which hold on a busy machine too. FILE gets, for each text, the number of
+// its ids and the ids, 32 bits each.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +20,7 @@
 #include "dtrain/base/file.h"
 #include "dtrain/base/status.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/tokenizers/byte_bpe.h"
 #include "dtrain/tokenizers/wordpiece.h"
 
 namespace {
@@ -81,22 +84,49 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-dtrain::Status Run(const Arguments& arguments) {
-  DT_ASSIGN_OR_RETURN(const std::string content, dtrain::ReadWholeFile(arguments.texts));
-  const std::vector<std::string_view> texts = SplitTexts(content);
-  const dtrain::Timer load_timer;
+using Texts = std::vector<std::string_view>;
+// Makes a new encoder and puts all texts to ids.
+using EncodeAll = std::function<dtrain::EncodedTexts(const Texts&)>;
+
+dtrain::StatusOr<EncodeAll> LoadWordPiece(const Arguments& arguments) {
   DT_ASSIGN_OR_RETURN(const dtrain::WordPieceTokenizer tokenizer,
                       dtrain::WordPieceTokenizer::Load(arguments.vocabulary, arguments.options));
+  return EncodeAll([tokenizer, threads = arguments.threads](const Texts& texts) {
+    return dtrain::WordPieceBatchEncoder(tokenizer, threads).Encode(texts);
+  });
+}
+
+dtrain::StatusOr<EncodeAll> LoadByteBpe(const Arguments& arguments) {
+  DT_ASSIGN_OR_RETURN(const dtrain::ByteBpeTokenizer tokenizer,
+                      dtrain::ByteBpeTokenizer::Load(arguments.vocabulary));
+  return EncodeAll([tokenizer](const Texts& texts) {
+    dtrain::ByteBpeEncoder encoder(tokenizer);
+    dtrain::EncodedTexts encoded{.ids = {}, .offsets = {0}, .type0_sizes = {}};
+    for (const std::string_view text : texts) {
+      encoder.Encode(text, encoded.ids);
+      encoded.offsets.push_back(static_cast<int64_t>(encoded.ids.size()));
+    }
+    encoded.type0_sizes.resize(texts.size());
+    return encoded;
+  });
+}
+
+dtrain::Status Run(const Arguments& arguments) {
+  DT_ASSIGN_OR_RETURN(const std::string content, dtrain::ReadWholeFile(arguments.texts));
+  const Texts texts = SplitTexts(content);
+  const dtrain::Timer load_timer;
+  const bool is_json = arguments.vocabulary.ends_with(".json");
+  DT_ASSIGN_OR_RETURN(const EncodeAll encode,
+                      is_json ? LoadByteBpe(arguments) : LoadWordPiece(arguments));
   const double load_seconds = load_timer.Seconds();
   std::vector<double> seconds;
   std::vector<double> cpu_seconds;
   dtrain::EncodedTexts encoded;
   for (int i = 0; i < arguments.repeat; ++i) {
-    dtrain::WordPieceBatchEncoder encoder(tokenizer, arguments.threads);
     encoded = {};
     const dtrain::Timer timer;
     const std::clock_t cpu_begin = std::clock();
-    encoded = encoder.Encode(texts);
+    encoded = encode(texts);
     cpu_seconds.push_back(static_cast<double>(std::clock() - cpu_begin) / CLOCKS_PER_SEC);
     seconds.push_back(timer.Seconds());
   }
@@ -118,13 +148,13 @@ int main(int argc, char** argv) {
   Arguments arguments;
   if (!Parse(argc, argv, arguments)) {
     std::fprintf(stderr,
-                 "usage: wordpiece_bench VOCAB TEXTS [behavior=google|hf] [cased] [threads=1] "
+                 "usage: tokenizer_bench VOCAB TEXTS [behavior=google|hf] [cased] [threads=1] "
                  "[repeat=5] [ids=FILE]\n");
     return static_cast<int>(dtrain::ExitCode::kUsage);
   }
   const dtrain::Status status = Run(arguments);
   if (!status.ok()) {
-    std::fprintf(stderr, "wordpiece_bench: %s\n", std::string(status.message()).c_str());
+    std::fprintf(stderr, "tokenizer_bench: %s\n", std::string(status.message()).c_str());
   }
   return static_cast<int>(status.code());
 }

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-# wordpiece_peer.py - compares WordPiece ids and speed with Hugging Face's and Google's tokenizers.
+# tokenizer_peer.py - compares ids and speed with Hugging Face's and Google's tokenizers.
 # SPDX-License-Identifier: Apache-2.0
 #
-#   wordpiece_peer.py build/cpu/bin/wordpiece_bench VOCAB FILE... [--cased]
+#   tokenizer_peer.py build/cpu/bin/tokenizer_bench VOCAB FILE... [--cased]
 #       [--google=TOKENIZATION.py [--every=1]] [--time [--rounds=5] [--threads=2]]
 #
-# Texts are the lines of a file, the fields of a .csv, the strings of a .json. Without --google the
+# VOCAB is a vocab.txt (WordPiece) or a tokenizer.json. Texts are the lines of a file, the fields of a .csv,
+# the strings of a .json; FILE "unicode" means every character between others. Without --google the
 # peer is the package `tokenizers` (behaviour hf), with it google-research/bert's tokenization.py on
 # every EVERYth text. --time measures instead, ours and theirs in turn, from texts in memory to ids
 # in memory: medians by the clock, and in processor seconds, which hold on a busy machine too.
@@ -35,7 +36,17 @@ def strings_of(value):
         yield from strings_of(child)
 
 
+def unicode_texts():
+    """Every code point, alone and beside letters, numbers, spaces and marks."""
+    for code_point in range(1, 0x110000):
+        if not 0xD800 <= code_point <= 0xDFFF:
+            c = chr(code_point)
+            yield from (c, f'a{c}b {c} {c}{c}', f'1{c}2!{c}?  {c}\u0301e{c}')
+
+
 def read_texts(path):
+    if path == 'unicode':
+        return list(unicode_texts())
     with open(path, encoding='utf-8', newline='') as file:
         if path.endswith('.json'):
             texts = strings_of(json.load(file))
@@ -83,12 +94,20 @@ def google_encoder(args):
     return lambda texts: map(encode, texts)
 
 
+def hf_tokenizer(args):
+    if args.vocab.endswith('.json'):
+        return tokenizers.Tokenizer.from_file(args.vocab)
+    return tokenizers.BertWordPieceTokenizer(args.vocab, lowercase=not args.cased)._tokenizer
+
+
 def hf_encoder(args):
-    encoder = tokenizers.BertWordPieceTokenizer(args.vocab, lowercase=not args.cased)
+    encoder = hf_tokenizer(args)
+    is_row = not args.vocab.endswith('.json')  # with [CLS] and [SEP]
 
     def encode(texts):
         for begin in range(0, len(texts), BATCH):
-            yield from (row.ids for row in encoder.encode_batch(texts[begin:begin + BATCH]))
+            batch = encoder.encode_batch(texts[begin:begin + BATCH], add_special_tokens=is_row)
+            yield from (row.ids for row in batch)
     return encode
 
 
@@ -117,7 +136,7 @@ def measure(args, folder):
     bench = Bench(args, 'hf', folder)
     bench.write(texts)
     os.environ['RAYON_NUM_THREADS'] = str(args.threads)
-    hf = tokenizers.BertWordPieceTokenizer(args.vocab, lowercase=not args.cased)._tokenizer
+    hf = hf_tokenizer(args)
 
     def run_hf(parallel, encode):
         os.environ['TOKENIZERS_PARALLELISM'] = 'true' if parallel else 'false'
@@ -136,6 +155,8 @@ def measure(args, folder):
         f'tokenizers, {args.threads} threads, no offsets':
             lambda: run_hf(True, hf.encode_batch_fast),
     }
+    if args.vocab.endswith('.json'):
+        runs = {name: run for name, run in runs.items() if ', 1 thread' in name}
     seconds = {name: [] for name in runs}
     for _ in range(args.rounds):
         for name, run in runs.items():

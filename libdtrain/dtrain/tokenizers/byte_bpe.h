@@ -1,0 +1,92 @@
+// byte_bpe.h - byte-level BPE, the tokenizer of RoBERTa, ModernBERT and GPT-2: ids of `tokenizers`.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   DT_ASSIGN_OR_RETURN(const ByteBpeTokenizer tokenizer,
+//                       ByteBpeTokenizer::Load("roberta-base/tokenizer.json"));
+//   ByteBpeEncoder encoder(tokenizer);
+//   std::vector<int32_t> ids, types;
+//   encoder.EncodeRow("A man plays.", "He sleeps.", 128, ids, types);
+//
+// A text is cut at added tokens such as <mask>, normalised (NFC) if the model wants it, and split
+// into words by GPT-2's pattern: a word keeps the space in front of it. The bytes of a word then
+// merge pair by pair, the merge that was learned first going first (Radford et al. 2019). Every
+// byte is a piece, so nothing is unknown. Invalid UTF-8 becomes U+FFFD.
+#ifndef DTRAIN_TOKENIZERS_BYTE_BPE_H_
+#define DTRAIN_TOKENIZERS_BYTE_BPE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dtrain/base/status.h"
+
+namespace dtrain {
+
+namespace internal {
+struct ByteBpeTables;
+struct ByteBpeScratch;
+}  // namespace internal
+
+// Immutable, and safe to share between threads. Copies share their tables.
+class ByteBpeTokenizer {
+ public:
+  // Reads a tokenizer.json. Returns DataError, which names the field: the model is no byte-level
+  // BPE, a part is not known (its ids would differ from the model's), a merge has no piece, two
+  // pieces have one id, an id lies beyond the vocabulary.
+  static StatusOr<ByteBpeTokenizer> Load(const std::string& path);
+  // The same from the file's text; `name` is for messages.
+  static StatusOr<ByteBpeTokenizer> FromJson(std::string_view text, const std::string& name);
+
+  // The bytes that ids stand for; added tokens as their text. Each id is in [0, vocab_size()).
+  std::string Decode(std::span<const int32_t> ids) const;
+
+  // The piece as the vocabulary writes it: "Ġman". Valid as long as any copy exists.
+  std::string_view Piece(int32_t id) const;
+  // Returns -1 if there is no such piece.
+  int32_t IdOf(std::string_view piece) const;
+  // One more than the largest id.
+  int32_t vocab_size() const;
+
+ private:
+  friend class ByteBpeEncoder;
+  explicit ByteBpeTokenizer(std::shared_ptr<const internal::ByteBpeTables> tables);
+
+  std::shared_ptr<const internal::ByteBpeTables> tables_;
+};
+
+// Encodes many texts on one thread. It caches the words it has seen, up to a memory limit.
+class ByteBpeEncoder {
+ public:
+  explicit ByteBpeEncoder(ByteBpeTokenizer tokenizer, size_t cache_bytes = size_t{4} << 20);
+  ByteBpeEncoder(ByteBpeEncoder&&) noexcept;
+  ByteBpeEncoder& operator=(ByteBpeEncoder&&) noexcept;
+  ~ByteBpeEncoder();
+
+  // Appends the ids of `text`, without those that begin and end a row. The text must be shorter
+  // than 2 GiB.
+  void Encode(std::string_view text, std::vector<int32_t>& ids);
+
+  // Overwrites both with a row as the model was trained on it, such as <s> first </s></s> second
+  // </s>, and its token types. A row of more than max_length ids loses tokens at the end of its
+  // texts, the longer text first; 0 means no limit. max_length must have room for the special
+  // tokens.
+  void EncodeRow(std::string_view first, std::optional<std::string_view> second, int max_length,
+                 std::vector<int32_t>& ids, std::vector<int32_t>& types);
+
+ private:
+  void EncodeWords(std::string_view part, std::vector<int32_t>& ids);
+  void EncodeWord(std::string_view word, std::vector<int32_t>& ids);
+  void MergeWord(std::string_view word, std::vector<int32_t>& ids);
+
+  ByteBpeTokenizer tokenizer_;
+  std::unique_ptr<internal::ByteBpeScratch> scratch_;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TOKENIZERS_BYTE_BPE_H_

@@ -1,0 +1,83 @@
+// composition.cc - finds the runs of characters that compose, and lets utf8proc do the rest.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tokenizers/internal/composition.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+
+#include "dtrain/base/check.h"
+#include "dtrain/base/utf8.h"
+
+namespace dtrain::internal {
+namespace {
+
+#include "dtrain/data/internal/composition_ranges.inc"
+
+// Texts without characters from U+0300 on are composed.
+constexpr uint8_t kFirstByteOfMarks = 0xCC;
+
+// 0: nothing before or after it matters. 1: may compose with what follows. 2: may change itself or
+// what is before it.
+uint32_t RoleOf(uint32_t code_point) {
+  const auto* const after =
+      std::upper_bound(std::begin(kCompositionRanges), std::end(kCompositionRanges), code_point,
+                       [](uint32_t value, const uint32_t(&range)[3]) { return value < range[0]; });
+  if (after == std::begin(kCompositionRanges)) return 0;
+  const auto& range = *std::prev(after);
+  return code_point <= range[1] ? range[2] : 0;
+}
+
+void AppendComposed(std::string_view text, std::string& out) {
+  utf8proc_uint8_t* composed = nullptr;
+  const utf8proc_ssize_t size =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                   static_cast<utf8proc_ssize_t>(text.size()), &composed,
+                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  DT_CHECK(size >= 0) << utf8proc_errmsg(size);
+  out.append(reinterpret_cast<const char*>(composed), static_cast<size_t>(size));
+  std::free(composed);  // utf8proc allocates with malloc()
+}
+
+}  // namespace
+
+bool MayCompose(std::string_view text) {
+  const bool has_marks = std::any_of(text.begin(), text.end(), [](char c) {
+    return static_cast<uint8_t>(c) >= kFirstByteOfMarks;
+  });
+  for (size_t size = 0; has_marks && !text.empty(); text.remove_prefix(size)) {
+    if (RoleOf(DecodeUtf8(text, size)) == 2) return true;
+  }
+  return false;
+}
+
+std::string Compose(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    // A run of characters that may matter to each other, then those that do not.
+    bool changes = false;
+    size_t end = 0;
+    size_t size = 0;
+    for (; end < text.size(); end += size) {
+      const uint32_t role = RoleOf(DecodeUtf8(text.substr(end), size));
+      if (role == 0) break;
+      changes |= role == 2;
+    }
+    if (changes) {
+      AppendComposed(text.substr(0, end), out);
+    } else {
+      out.append(text.substr(0, end));
+    }
+    text.remove_prefix(end);
+    while (!text.empty() && RoleOf(DecodeUtf8(text, size)) == 0) {
+      out.append(text.substr(0, size));
+      text.remove_prefix(size);
+    }
+  }
+  return out;
+}
+
+}  // namespace dtrain::internal
