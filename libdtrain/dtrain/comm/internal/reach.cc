@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/internal/reach.h"
 
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -177,10 +175,9 @@ void Finish(std::vector<Trial>& trials, const std::string& self, const ReachOpti
   }
 }
 
-// Sends packets of `bytes`, headers included, that no router cuts into pieces, to a closed port of
-// each host without a problem, for which the system of a host that gets them sends an error.
-// Returns for each trial whether that came, or whether the way is known to be narrow. Leaves out
-// those that are not `wanted`.
+// Sends small or largest packets to a closed port of each wanted host. The system of a host that
+// gets them answers with an error. Returns for each trial whether that came, or whether the way is
+// known to be narrow.
 std::vector<bool> TryPackets(std::vector<Trial>& trials, const std::vector<bool>& wanted,
                              bool is_large) {
   std::vector<bool> answers(trials.size(), false);
@@ -188,11 +185,10 @@ std::vector<bool> TryPackets(std::vector<Trial>& trials, const std::vector<bool>
     Trial& trial = trials[i];
     if (!wanted[i]) continue;
     trial.socket = Socket(trial.address.family(), SOCK_DGRAM);
-    const bool is_v4 = trial.address.is_v4();
-    const int whole = is_v4 ? IP_PMTUDISC_DO : IPV6_PMTUDISC_DO;
-    ::setsockopt(trial.socket.descriptor(), is_v4 ? IPPROTO_IP : IPPROTO_IPV6,
-                 is_v4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER, &whole, sizeof(whole));
-    ::connect(trial.socket.descriptor(), trial.address.get(), trial.address.length());
+    KeepPacketsWhole(trial.socket.descriptor(), trial.address.family());
+    // Without a way there is no answer.
+    static_cast<void>(
+        ::connect(trial.socket.descriptor(), trial.address.get(), trial.address.length()));
   }
   const Timer timer;
   while (timer.Seconds() < kPacketSeconds &&

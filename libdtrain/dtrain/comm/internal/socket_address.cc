@@ -95,4 +95,11 @@ std::string LocalAddressFor(const SocketAddress& to) {
   return is_found ? local.Text() : "";
 }
 
+void KeepPacketsWhole(int descriptor, int family) {
+  const int whole = IP_PMTUDISC_DO;
+  static_assert(IP_PMTUDISC_DO == IPV6_PMTUDISC_DO);
+  ::setsockopt(descriptor, family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6,
+               family == AF_INET ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER, &whole, sizeof(whole));
+}
+
 }  // namespace dtrain::internal

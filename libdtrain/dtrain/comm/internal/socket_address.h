@@ -47,6 +47,9 @@ std::vector<SocketAddress> Resolve(const std::string& host, uint16_t port);
 // Returns the address of this host from which packets to `to` leave, or "" if no way leads there.
 std::string LocalAddressFor(const SocketAddress& to);
 
+// Lets a UDP socket of a family send packets whole or not at all: no router cuts them into pieces.
+void KeepPacketsWhole(int descriptor, int family);
+
 }  // namespace dtrain::internal
 
 #endif  // DTRAIN_COMM_INTERNAL_SOCKET_ADDRESS_H_

@@ -15,13 +15,9 @@ namespace {
 int OpenWholeSocket(int family, uint16_t port) {
   const int descriptor = ::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (descriptor < 0) return -1;
-  const bool is_v4 = family == AF_INET;
-  const int whole = is_v4 ? IP_PMTUDISC_DO : IPV6_PMTUDISC_DO;
+  KeepPacketsWhole(descriptor, family);
   const int yes = 1;
-  if (is_v4) {
-    ::setsockopt(descriptor, IPPROTO_IP, IP_MTU_DISCOVER, &whole, sizeof(whole));
-  } else {
-    ::setsockopt(descriptor, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &whole, sizeof(whole));
+  if (family == AF_INET6) {
     ::setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof(yes));
   }
   const SocketAddress any = SocketAddress::Any(family, port);
