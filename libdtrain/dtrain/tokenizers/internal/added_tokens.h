@@ -46,7 +46,7 @@ class AddedTokenMatcher {
   const AddedToken* LongestAt(std::string_view rest) const;
 
   std::vector<AddedToken> tokens_;  // sorted by first byte, then the longest first
-  // Of tokens that begin with byte b: from first_[b] to first_[b + 1].
+  // Tokens that begin with byte b have the indices from first_[b] to first_[b + 1].
   std::array<uint32_t, 257> first_{};
 };
 

@@ -13,12 +13,12 @@ namespace {
 
 #include "dtrain/data/internal/byte_level_classes.inc"
 
-constexpr uint32_t kCodePoints = 0x110000;
+constexpr uint32_t kUnicodeSize = 0x110000;
 constexpr uint32_t kShifted = 256;  // characters of bytes that do not show
 
 // Two bits a code point would do; a byte is faster to read.
 std::vector<CharacterClass> MakeClasses() {
-  std::vector<CharacterClass> classes(kCodePoints, CharacterClass::kOther);
+  std::vector<CharacterClass> classes(kUnicodeSize, CharacterClass::kOther);
   for (const auto& range : kClassRanges) {
     std::fill(classes.begin() + range[0], classes.begin() + range[1] + 1,
               static_cast<CharacterClass>(range[2]));
@@ -80,7 +80,7 @@ const std::array<uint32_t, 256>& Characters() {
 }  // namespace
 
 CharacterClass ClassOf(uint32_t code_point) {
-  return code_point < kCodePoints ? Classes()[code_point] : CharacterClass::kOther;
+  return code_point < kUnicodeSize ? Classes()[code_point] : CharacterClass::kOther;
 }
 
 size_t NextWord(std::string_view text) {
