@@ -78,7 +78,7 @@ inside_arm() {
     counts="\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\x00\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xfe\\xff\\xff\\xff"
     printf %s ":arm64:M::$header:$counts:/usr/bin/qemu-aarch64-static:F" >/proc/sys/fs/binfmt_misc/register
     export QEMU_LD_PREFIX=/arm OMPI_MCA_btl_vader_single_copy_mechanism=none
-    ulimit -v $((32 << 20))
+    ulimit -v $((8 << 20))
     exec "$@"' _ "${@:2}"
 }
 

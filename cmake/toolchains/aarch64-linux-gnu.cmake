@@ -24,9 +24,9 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 find_program(DTRAIN_QEMU NAMES qemu-aarch64 qemu-aarch64-static)
 mark_as_advanced(DTRAIN_QEMU)
 if(DTRAIN_QEMU)
-  # qemu takes some bytes of memory for every page of addresses that a program reserves. dtrain reserves a
-  # tebibyte for an arena where it may, but also works with 32 GiB of addresses in all.
-  set(CMAKE_CROSSCOMPILING_EMULATOR prlimit --as=34359738368 ${DTRAIN_QEMU} -L ${CMAKE_SYSROOT})
+  # qemu before 8 keeps some bytes for every page of addresses that a program ever reserved. dtrain reserves a
+  # tebibyte for an arena where it may, but also works with less. Without the limit this takes all memory.
+  set(CMAKE_CROSSCOMPILING_EMULATOR prlimit --as=8589934592 ${DTRAIN_QEMU} -L ${CMAKE_SYSROOT})
 endif()
 
 # This machine's mpicc and packages would name this machine's MPI.
