@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# test_packages.sh - builds the Debian packages, installs them in clean roots, and trains there.
+# test_packages.sh - builds Debian packages and the wheel, installs them in clean roots, and trains there.
 # SPDX-License-Identifier: Apache-2.0
 #
-#   tools/test_packages.sh                  all of debian12, debian13, docker
+#   tools/test_packages.sh                  all of debian12, debian13, docker, wheel
 #   tools/test_packages.sh debian13         only this one
 #
 # A root is a folder with a release of Debian that debootstrap makes, in DTRAIN_ROOTS (default:
@@ -13,7 +13,7 @@ source "$(dirname "$0")/setup.sh"
 # shellcheck source=tools/roots.sh
 source "$project_dir/tools/roots.sh"
 
-known=(debian12 debian13 docker)
+known=(debian12 debian13 docker wheel)
 dockerfile=contrib/packaging/Dockerfile
 apptainer=contrib/packaging/dtrain.def
 
@@ -64,6 +64,11 @@ build_packages_in() {
 }
 
 # The address is that of whoever builds them; here it is nobody's.
+build_wheel_in() {
+  copy_project "$1"
+  inside "$1" bash -c 'cd /dtrain && rm -rf build/wheel && tools/make_wheel.sh'
+}
+
 check_packages() {
   inside "$1" bash -c 'lintian --fail-on error --allow-root \
     --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog /dtrain/build/deb/packages/*.deb'
@@ -71,9 +76,33 @@ check_packages() {
 
 # A root with nothing but the release, and the packages as downloads in /packages.
 make_clean_root() {
-  local root=$1 builder=$2
+  local root=$1 builder=$2 files
+  files=("$builder"/dtrain/build/deb/packages/*.deb)
+  [ "$3" != wheel ] || files=("$builder"/dtrain/build/wheel/*.whl)
   rm -rf "$root"
-  make_root "$root" && mkdir "$root/packages" && cp "$builder"/dtrain/build/deb/packages/*.deb "$root/packages/"
+  make_root "$root" && mkdir "$root/packages" && cp "${files[@]}" "$root/packages/"
+}
+
+# What a user of the wheel does. PyPI, for the MPI library of its extras, is not asked.
+install_wheel() {
+  inside "$1" bash -c 'set -e; apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv
+    python3 -m venv /root/env && /root/env/bin/pip install --no-index /packages/*.whl && /root/env/bin/dtrain version'
+}
+
+# Trains, scores and translates in one process without any MPI.
+run_demo() {
+  inside "$1" bash -o pipefail -c 'cd /root && env/bin/dtrain demo --run=run --minutes=0.3 2>&1 |
+    while IFS= read -r line; do
+      echo "$line"
+      [[ $line != *\ loss\ * || -e first_loss ]] || date +%s.%N >first_loss
+    done && grep -q "^exit_code 0" run/STATUS'
+}
+
+# Nothing of the wheel stays in the environment.
+remove_wheel() {
+  inside "$1" bash -e -c '/root/env/bin/pip uninstall -y dtrain
+    left=$(find /root/env -iname "*dtrain*" ! -type d)
+    [ -z "$left" ] || { echo "left: $left"; exit 1; }'
 }
 
 install_programs() {
@@ -132,21 +161,28 @@ run_row() {
   mkdir -p "$logs"
   echo "== $name ($release; logs in $logs)"
   for part in root build lintian install train translate library remove; do
-    case $part in
-      root) set -- make_root "$builder" "${build_packages[@]}" lintian ;;
-      build) set -- build_packages_in "$builder" ;;
-      lintian) set -- check_packages "$builder" ;;
-      install)
-        make_clean_root "$root" "$builder"
+    # An image has no headers, and is not changed; a wheel has programs only.
+    case $name/$part in
+      docker/library | docker/remove | wheel/lintian | wheel/translate | wheel/library)
+        cells+=(-)
+        continue ;;
+      wheel/root) set -- make_root "$builder" "${build_packages[@]}" patchelf python3 python3-wheel ;;
+      */root) set -- make_root "$builder" "${build_packages[@]}" lintian ;;
+      wheel/build) set -- build_wheel_in "$builder" ;;
+      */build) set -- build_packages_in "$builder" ;;
+      */lintian) set -- check_packages "$builder" ;;
+      */install)
+        make_clean_root "$root" "$builder" "$name"
         begin=$(date +%s.%N)
-        set -- install_programs "$root" "$name" ;;
-      train) set -- train "$root" ;;
-      translate) set -- translate "$root" ;;
-      library) set -- use_library "$root" ;;
-      remove) set -- remove_packages "$root" ;;
+        set -- install_programs "$root" "$name"
+        [ "$name" != wheel ] || set -- install_wheel "$root" ;;
+      wheel/train) set -- run_demo "$root" ;;
+      */train) set -- train "$root" ;;
+      */translate) set -- translate "$root" ;;
+      */library) set -- use_library "$root" ;;
+      wheel/remove) set -- remove_wheel "$root" ;;
+      */remove) set -- remove_packages "$root" ;;
     esac
-    # An image has no headers, and is not changed.
-    [[ $name != docker || $part != library && $part != remove ]] || { cells+=(-); continue; }
     if ! step "$logs/$part.log" "$@"; then
       cells+=("$took")
       tail -n 5 "$logs/$part.log"
@@ -159,7 +195,11 @@ run_row() {
   done
   while [ ${#cells[@]} -lt 8 ]; do cells+=(-); done
   rows+=("$(row "$name" "${cells[@]}" "$first" "${needed:--}")")
-  [ "$name" = docker ] || sizes_of "$builder"/dtrain/build/deb/packages/*.deb
+  case $name in
+    docker) ;;
+    wheel) sizes+=("$(tail -n 1 "$logs/build.log" | sed 's/.*wheel.//')") ;;
+    *) sizes_of "$builder"/dtrain/build/deb/packages/*.deb ;;
+  esac
 }
 
 sizes_of() {
