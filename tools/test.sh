@@ -29,7 +29,7 @@ if [ "${1:-}" = --sanitizers ]; then
   cmake --build --preset host-executor-asan --target "${kernel_tests[@]}"
   ctest --preset host-executor-asan -j 2
   # Parsers of files from elsewhere: their fuzzers name the sources they link, which else nobody would miss.
-  install_packages clang-14
+  install_packages clang-16 libclang-rt-16-dev libomp-16-dev
   configure_preset fuzz
   cmake --build build/fuzz --target fuzzers
   ctest --test-dir build/fuzz -L fuzz -j 2
