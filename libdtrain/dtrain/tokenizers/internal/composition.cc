@@ -31,14 +31,13 @@ uint32_t RoleOf(uint32_t code_point) {
   return code_point <= range[1] ? range[2] : 0;
 }
 
+// `text` has no NUL, which composes with nothing.
 void AppendComposed(std::string_view text, std::string& out) {
-  utf8proc_uint8_t* composed = nullptr;
-  const utf8proc_ssize_t size =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                   static_cast<utf8proc_ssize_t>(text.size()), &composed,
-                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-  DT_CHECK(size >= 0) << utf8proc_errmsg(size);
-  out.append(reinterpret_cast<const char*>(composed), static_cast<size_t>(size));
+  const std::string terminated(text);
+  utf8proc_uint8_t* const composed =
+      utf8proc_NFC(reinterpret_cast<const utf8proc_uint8_t*>(terminated.c_str()));
+  DT_CHECK(composed != nullptr) << "out of memory";
+  out += reinterpret_cast<const char*>(composed);
   std::free(composed);  // utf8proc allocates with malloc()
 }
 
