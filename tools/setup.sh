@@ -13,7 +13,7 @@ build_packages=(g++ cmake ninja-build ccache pkg-config git ca-certificates
 # slurmctld and slurmd: a Slurm cluster of these hosts (slurm_cluster.sh). The packages start munged, where
 # packages may start anything; Slurm's own daemons want a configuration first.
 check_packages=(clang-format-14 clang-22 clang-tidy-22 doxygen python3 sentencepiece iproute2 openssh-server
-  slurmctld slurmd)
+  slurmctld slurmd mpich)
 
 # Installs those of the given packages that are missing, as root or through sudo.
 install_packages() {
