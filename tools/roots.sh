@@ -1,4 +1,4 @@
-# roots.sh - sourced by the scripts here, after setup.sh: other releases of Debian, each in a root folder of its own.
+# roots.sh - sourced by the scripts here, after setup.sh: other releases of Debian and Ubuntu, each in a root folder.
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
@@ -10,7 +10,8 @@
 #   step LOG COMMAND...                   runs a step of a test; $took then says how it ended, and in how many seconds
 
 roots=${DTRAIN_ROOTS:-$HOME/.cache/dtrain/roots}
-mirror=${DTRAIN_MIRROR:-http://deb.debian.org/debian}
+debian_mirror=${DTRAIN_MIRROR:-http://deb.debian.org/debian}
+ubuntu_mirror=${DTRAIN_UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}
 
 need_roots() {
   [ "$(id -u)" = 0 ] || { echo "skipped: roots of other distributions need root"; exit 77; }
@@ -22,6 +23,11 @@ need_roots() {
 choose_release() {
   local here
   release=$1
+  case $release in
+    # Debian has no keys of Ubuntu's to check these with. The root's own apt has them.
+    jammy | noble | resolute) mirror=$ubuntu_mirror bootstrap=(--no-check-gpg --components=main,universe) ;;
+    *) mirror=$debian_mirror bootstrap=() ;;
+  esac
   # If the release is this machine's, the compiler is the same, and so are most objects.
   ccache=$roots/ccache/$release
   here=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
@@ -56,12 +62,13 @@ inside() {
 make_base() {
   local base=$1
   [ ! -e "$base/.made" ] || return 0
-  # debootstrap may not know the newest releases by name; they are all made like sid.
-  local script=/usr/share/debootstrap/scripts/$release
-  [ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid
+  # debootstrap may not know the newest releases by name. All are made like sid, or like Ubuntu's gutsy.
+  local script=/usr/share/debootstrap/scripts/$release like=sid
+  [ "$mirror" = "$debian_mirror" ] || like=gutsy
+  [ -e "$script" ] || script=/usr/share/debootstrap/scripts/$like
   rm -rf "$base"
   mkdir -p "$base"
-  debootstrap --variant=minbase --include=ca-certificates "$release" "$base" "$mirror" "$script" || return 1
+  debootstrap --variant=minbase "${bootstrap[@]}" --include=ca-certificates "$release" "$base" "$mirror" "$script" || return 1
   # No package starts a server here.
   printf '#!/bin/sh\nexit 101\n' >"$base/usr/sbin/policy-rc.d"
   chmod +x "$base/usr/sbin/policy-rc.d"

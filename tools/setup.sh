@@ -12,6 +12,7 @@ build_packages=(g++ cmake ninja-build ccache pkg-config git ca-certificates
 # own the tests that need them are skipped, because the package starts an ssh server.
 # slurmctld and slurmd: a Slurm cluster of these hosts (slurm_cluster.sh). The packages start munged, where
 # packages may start anything; Slurm's own daemons want a configuration first.
+# mpich: one build runs under both families of MPI libraries (comm/mpi_communicator_test).
 check_packages=(clang-format-14 clang-22 clang-tidy-22 doxygen python3 sentencepiece iproute2 openssh-server
   slurmctld slurmd mpich)
 

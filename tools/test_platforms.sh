@@ -4,8 +4,9 @@
 #
 #   tools/test_platforms.sh                   every platform: build, demo on two ranks, all tests
 #   tools/test_platforms.sh --short           builds and runs the trainer, the tool and a few tests only
-#   tools/test_platforms.sh debian13 mpich    only these of debian12, debian13, testing, mpich, clang,
-#                                             aarch64 (64-bit ARM: built here, run by an emulator)
+#   tools/test_platforms.sh debian13 mpich    only these of debian12, debian13, testing, ubuntu2204, ubuntu2404,
+#                                             ubuntu2604, mpich, clang, aarch64 (64-bit ARM: built here, run by
+#                                             an emulator)
 #
 # Each platform is a root folder that debootstrap makes, in DTRAIN_ROOTS (default: ~/.cache/dtrain/roots).
 # Roots, build folders and ccache are kept: the second run is fast. Needs root and a Debian machine.
@@ -14,11 +15,11 @@ set -euo pipefail
 source "$(dirname "$0")/setup.sh"
 source "$project_dir/tools/roots.sh"
 
-known=(debian12 debian13 testing mpich clang aarch64)
+known=(debian12 debian13 testing ubuntu2204 ubuntu2404 ubuntu2604 mpich clang aarch64)
 # What --short runs: each room below the launch once, MPI with two ranks, and one whole program.
 short_tests='^(base/status|ops/gemm|ops/attention|comm/network_choice|tokenizers/bpe|formats/safetensors|optim/adam|train/train_loop|launch/run_on_ranks)_test$|mpi_communicator_test/2$'
 
-usage() { sed -n '5,12s/^# \{0,1\}//p' "$project_dir/tools/test_platforms.sh"; }
+usage() { sed -n '5,13s/^# \{0,1\}//p' "$project_dir/tools/test_platforms.sh"; }
 fail() { echo "test_platforms.sh: $1" >&2; exit 2; }
 
 short=
@@ -45,6 +46,9 @@ describe() {
     debian12) ;;
     debian13) suite=trixie ;;
     testing) suite=forky ;;
+    ubuntu2204) suite=jammy ;;
+    ubuntu2404) suite=noble ;;
+    ubuntu2604) suite=resolute ;;
     mpich)
       packages=("${packages[@]/libopenmpi-dev/libmpich-dev}")
       packages=("${packages[@]/openmpi-bin/mpich}") mpirun=mpirun ;;
