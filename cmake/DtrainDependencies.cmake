@@ -14,8 +14,8 @@ function(dtrain_require_version what found needed help)
 endfunction()
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  dtrain_require_version("g++" "${CMAKE_CXX_COMPILER_VERSION}" 11
-    "If there is a later one beside it (on Debian: apt-get install g++-11): -DCMAKE_CXX_COMPILER=g++-11")
+  dtrain_require_version("g++" "${CMAKE_CXX_COMPILER_VERSION}" 12
+    "If there is a later one beside it (on Debian: apt-get install g++-12): -DCMAKE_CXX_COMPILER=g++-12")
 elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   dtrain_require_version("clang" "${CMAKE_CXX_COMPILER_VERSION}" 15
     "If there is a later one beside it (on Debian: apt-get install clang-15): -DCMAKE_CXX_COMPILER=clang++-15")
