@@ -17,7 +17,7 @@ source "$project_dir/tools/roots.sh"
 
 known=(debian12 debian13 testing ubuntu2204 ubuntu2404 ubuntu2604 mpich clang aarch64)
 # What --short runs: each room below the launch once, MPI with two ranks, and one whole program.
-short_tests='^(base/status|ops/gemm|ops/attention|comm/network_choice|tokenizers/bpe|formats/safetensors|optim/adam|train/train_loop|launch/run_on_ranks)_test$|mpi_communicator_test/2$'
+short_tests='^(base/simd|base/file|ops/gemm|ops/attention|comm/network_choice|tokenizers/bpe|formats/safetensors|optim/adam|train/resume|launch/run_training)_test$|mpi_communicator_test/2$'
 
 usage() { sed -n '5,13s/^# \{0,1\}//p' "$project_dir/tools/test_platforms.sh"; }
 fail() { echo "test_platforms.sh: $1" >&2; exit 2; }
