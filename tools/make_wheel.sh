@@ -59,18 +59,21 @@ mv "$(realpath "$data/lib/dtrain/$soname")" "$data/lib/dtrain/library"
 rm -f "$data"/lib/dtrain/libdtrain.so*
 mv "$data/lib/dtrain/library" "$data/lib/dtrain/$soname"
 
+# Beside the programs there is a script.
+mapfile -t programs < <(grep -l --binary-files=text -m 1 -P '^\x7fELF' "$data"/bin/*)
+
 # ---- the libraries that programs need: all but those that every such Linux has ----
 everywhere='/lib(stdc\+\+|gcc_s)\.so'
-mapfile -t libraries < <(LD_LIBRARY_PATH=$data/lib/dtrain libraries_of "$data"/bin/* "$data/lib/dtrain/$soname" |
+mapfile -t libraries < <(LD_LIBRARY_PATH=$data/lib/dtrain libraries_of "${programs[@]}" "$data/lib/dtrain/$soname" |
   grep -vE "$everywhere")
 cp -L "${libraries[@]}" "$data/lib/dtrain/"
 copy_licences "$info/licenses" "${libraries[@]}"
 cp LICENSE "$info/licenses/LICENSE"
-strip --strip-unneeded "$data"/bin/*
+strip --strip-unneeded "${programs[@]}"
 strip_libraries "$data/lib"
 # shellcheck disable=SC2016  # $ORIGIN is the loader's
 {
-  set_rpath '$ORIGIN/../lib/dtrain' "$data"/bin/*
+  set_rpath '$ORIGIN/../lib/dtrain' "${programs[@]}"
   set_rpath '$ORIGIN' "$data"/lib/dtrain/*.so*
 }
 

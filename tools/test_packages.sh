@@ -197,7 +197,7 @@ run_row() {
   rows+=("$(row "$name" "${cells[@]}" "$first" "${needed:--}")")
   case $name in
     docker) ;;
-    wheel) sizes+=("$(tail -n 1 "$logs/build.log" | sed 's/.*wheel.//')") ;;
+    wheel) sizes+=("$(tail -n 1 "$logs/build.log" | sed 's|.*/||')") ;;
     *) sizes_of "$builder"/dtrain/build/deb/packages/*.deb ;;
   esac
 }
