@@ -12,7 +12,7 @@ trap 'rm -rf "$folder"' EXIT
 refuses() {
   local name=$1 expected=$2
   shift 2
-  if "$cmake" -S "$source" -B "$folder/$name" -DDTRAIN_CUDA=OFF -DDTRAIN_TESTS=OFF "$@" >"$folder/$name.log" 2>&1; then
+  if "$cmake" -G Ninja -S "$source" -B "$folder/$name" -DDTRAIN_CUDA=OFF -DDTRAIN_TESTS=OFF "$@" >"$folder/$name.log" 2>&1; then
     echo "$name: configured, though it must not"
     exit 1
   fi
