@@ -1,5 +1,5 @@
-// byte_bpe_fuzz.cc - whatever the bytes of a tokenizer.json and of a text, ids are in the
-// vocabulary. SPDX-License-Identifier: Apache-2.0
+// byte_bpe_fuzz.cc - whatever the bytes of a tokenizer.json, ids are in its vocabulary.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Input: a tokenizer.json up to the first byte FE, then a text.
 #include <cstddef>
