@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-# make_bert_goldens.py - makes the golden files of the BERT classifiers from PyTorch.
+# make_bert_goldens.py - makes the golden files of classifiers on BERT and its relatives from PyTorch.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes bert_classes, bert_labels and bert_value.safetensors; README.md says what is in them.
+"""Writes bert_classes, bert_labels, bert_value and FAMILY.safetensors of the other families;
+README.md says what is in them.
 
-Made with Python 3.11, torch 2.15.0, transformers 5.23.0, safetensors 0.8.0, numpy 2.4.6.  Run:
+Made with Python 3.11, torch 2.15.0, transformers 5.23.0 (the families: 5.24.0), safetensors 0.8.0, numpy 2.4.6.  Run:
     python3 -m venv /tmp/golden && /tmp/golden/bin/pip install torch transformers safetensors
     /tmp/golden/bin/python tests/golden/make_bert_goldens.py [output folder]
 
@@ -19,7 +20,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
-from transformers import BertConfig, BertForSequenceClassification
+from transformers import (BertConfig, BertForSequenceClassification, DistilBertConfig,
+                          DistilBertForSequenceClassification, ElectraConfig,
+                          ElectraForSequenceClassification, RobertaConfig,
+                          RobertaForSequenceClassification)
 
 TRAINING_STEPS = 10
 # Tokens of each text, and of them those of its second part (type 1).
@@ -43,12 +47,46 @@ def config(hidden, heads, ffn, layers, labels, activation):
     )
 
 
+def relatives(labels=3):
+    """A small encoder of each other family."""
+    common = dict(vocab_size=67, num_labels=labels, attn_implementation="eager")
+    shape = dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24,
+                 hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    return {
+        "distilbert": DistilBertConfig(
+            dim=16, n_layers=1, n_heads=2, hidden_dim=24, dropout=0.0, attention_dropout=0.0,
+            seq_classif_dropout=0.0, max_position_embeddings=32, **common),
+        "electra": ElectraConfig(embedding_size=10, max_position_embeddings=32, **shape, **common),
+        "roberta": RobertaConfig(
+            max_position_embeddings=34, type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1,
+            **shape, **common),
+    }
+
+
+# The lowest id that is no padding: transformers gives the row of padding no gradient, and
+# RoBERTa's tokens behind it other positions.
+LOWEST_ID = {"roberta": 2}
+CLASSIFIERS = {
+    "distilbert": DistilBertForSequenceClassification,
+    "electra": ElectraForSequenceClassification,
+    "roberta": RobertaForSequenceClassification,
+}
+
+
+def inputs_of(model, ids, types):
+    """The arguments of a model for one text: families without types, or with one, get none."""
+    arguments = {"input_ids": ids[None]}
+    if getattr(model.config, "type_vocab_size", 0) > 1:
+        arguments["token_type_ids"] = types[None]
+    return arguments
+
+
 def randomize(model, seed):
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, p in model.named_parameters():
             noise = torch.randn(p.shape, generator=generator, dtype=torch.float64)
-            if "LayerNorm.weight" in name:
+            if "LayerNorm.weight" in name or "layer_norm.weight" in name:
                 p.copy_(1 + 0.2 * noise)
             elif p.dim() == 1:
                 p.copy_(0.1 * noise)
@@ -70,11 +108,11 @@ def losses_of(kind, logits, targets, label_weights):
 
 
 class Batch:
-    def __init__(self, kind, labels, seed):
+    def __init__(self, kind, labels, seed, lowest_id=1):
         rng = np.random.default_rng(seed)
         self.kind = kind
         # No id 0, <pad>: transformers gives its row of the table no gradient.
-        self.ids = [torch.tensor(rng.integers(1, 67, n)) for n, _ in LENGTHS]
+        self.ids = [torch.tensor(rng.integers(lowest_id, 67, n)) for n, _ in LENGTHS]
         self.types = [
             torch.tensor([0] * (n - second) + [1] * second) for n, second in LENGTHS]
         n = len(LENGTHS)
@@ -97,7 +135,7 @@ class Batch:
         rows = []
         for ids, types in zip(self.ids, self.types):
             output = model(
-                input_ids=ids[None], token_type_ids=types[None], output_hidden_states=True)
+                **inputs_of(model, ids, types), output_hidden_states=True)
             rows.append(output.logits[0])
             if kept is not None:
                 kept.append([h[0] for h in output.hidden_states])
@@ -126,10 +164,12 @@ def train(model, batch):
 
 
 def make(path, kind, configuration, seed):
-    model = BertForSequenceClassification(configuration).double().train()
+    family = configuration.model_type
+    classifier = CLASSIFIERS.get(family, BertForSequenceClassification)
+    model = classifier(configuration).double().train()
     randomize(model, seed)
     model.float().double()  # from here on the weights are what the file says
-    batch = Batch(kind, configuration.num_labels, seed + 1)
+    batch = Batch(kind, configuration.num_labels, seed + 1, LOWEST_ID.get(family, 1))
     out = {name: p.detach().clone() for name, p in model.named_parameters()}
     out["token.ids"] = torch.cat(batch.ids).int()
     out["type.ids"] = torch.cat(batch.types).int()
@@ -157,7 +197,7 @@ def make(path, kind, configuration, seed):
     out["train.losses"], out["train.final_loss"] = losses[:-1], losses[-1:]
     for name, p in model.named_parameters():
         # The gradient of a key's bias is zero but for rounding, which Adam turns into whole steps.
-        if not name.endswith("key.bias"):
+        if not name.endswith(("key.bias", "k_lin.bias")):
             out[f"final.{name}"] = p.detach().clone()
     out = {k: (v if v.dtype == torch.int32 else v.float()).contiguous().clone()
            for k, v in out.items()}
@@ -174,6 +214,8 @@ def main():
     make(folder / "bert_classes.safetensors", "classes", config(24, 3, 40, 2, 3, "gelu"), 11)
     make(folder / "bert_labels.safetensors", "labels", config(16, 2, 24, 2, 5, "gelu_new"), 12)
     make(folder / "bert_value.safetensors", "value", config(16, 2, 24, 1, 1, "gelu"), 13)
+    for seed, (family, configuration) in enumerate(relatives().items(), 14):
+        make(folder / f"{family}.safetensors", "classes", configuration, seed)
 
 
 if __name__ == "__main__":

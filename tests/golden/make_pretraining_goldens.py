@@ -19,9 +19,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
-from transformers import BertForMaskedLM, BertForPreTraining
+from transformers import (BertForMaskedLM, BertForPreTraining, DistilBertForMaskedLM,
+                          ElectraForMaskedLM, RobertaForMaskedLM)
 
-from make_bert_goldens import LENGTHS, config, randomize
+from make_bert_goldens import LENGTHS, LOWEST_ID, config, inputs_of, randomize, relatives
 
 # Masked places of each text.
 MASKED = [(1, 5, 8), (1,), (2, 3, 11, 18), (4,), (1, 2), (6, 10), (0,)]
@@ -32,14 +33,15 @@ def make(path, kind, configuration, seed):
     randomize(model, seed)
     model.float().double()  # from here on the weights are what the file says
     rng = np.random.default_rng(seed + 1)
-    ids = [torch.tensor(rng.integers(1, 67, n)) for n, _ in LENGTHS]
+    lowest = LOWEST_ID.get(configuration.model_type, 1)
+    ids = [torch.tensor(rng.integers(lowest, 67, n)) for n, _ in LENGTHS]
     types = [torch.tensor([0] * (n - second) + [1] * second) for n, second in LENGTHS]
-    hidden_ids = [torch.tensor(rng.integers(1, 67, len(places))) for places in MASKED]
+    hidden_ids = [torch.tensor(rng.integers(lowest, 67, len(places))) for places in MASKED]
     next_labels = torch.tensor(rng.integers(0, 2, len(LENGTHS)))
     pairs = kind is BertForPreTraining
     tokens, sentences = [], []
     for text, kinds in zip(ids, types):
-        output = model(input_ids=text[None], token_type_ids=kinds[None])
+        output = model(**inputs_of(model, text, kinds))
         tokens.append(output.prediction_logits[0] if pairs else output.logits[0])
         if pairs:
             sentences.append(output.seq_relationship_logits[0])
@@ -79,6 +81,10 @@ def main():
          config(24, 3, 40, 2, 2, "gelu"), 31)
     make(folder / "bert_masked.safetensors", BertForMaskedLM,
          config(16, 2, 24, 1, 2, "gelu_new"), 32)
+    classes = {"distilbert": DistilBertForMaskedLM, "electra": ElectraForMaskedLM,
+               "roberta": RobertaForMaskedLM}
+    for seed, (family, configuration) in enumerate(relatives().items(), 33):
+        make(folder / f"{family}_masked.safetensors", classes[family], configuration, seed)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,8 @@ check value data.label=value data.labels=value data.text_pair=pair
 cut -f 1,3- "$folder/train.tsv" >"$folder/x" && mv "$folder/x" "$folder/train.tsv"
 cut -f 1,3- "$folder/test.tsv" >"$folder/x" && mv "$folder/x" "$folder/test.tsv"
 check classes data.label=label
+check distilbert data.label=label model.family=distilbert model.type_vocab_size=0
+check electra data.label=label model.family=electra model.embedding_size=20
 check labels data.label=short,you data.labels=multi model.vocab_size=4008
 
 # Answers, of questions that may have none.
@@ -72,3 +74,7 @@ check_pretraining() {
 }
 check_pretraining BertForPreTraining
 check_pretraining BertForMaskedLM data.next_sentence=false
+check_pretraining DistilBertForMaskedLM data.next_sentence=false model.family=distilbert \
+  model.type_vocab_size=0
+check_pretraining ElectraForMaskedLM data.next_sentence=false model.family=electra \
+  model.embedding_size=20

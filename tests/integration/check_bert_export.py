@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """usage: check_bert_export.py DTRAIN BERT_CLASSIFY RUN TEXTS.tsv [PREDICT_ARGUMENT...]
 
-Exports the run, loads the folder with BertForSequenceClassification and its tokenizer, and compares
+Exports the run, loads the folder with its class in transformers and its tokenizer, and compares
 the predictions for each text of the column `text` (and `pair`, where there is one): probabilities, or
 values of a regression. Ends with 77 (skipped) where torch or transformers is missing.
 """
@@ -37,7 +37,7 @@ def main():
         subprocess.run([bert_classify, "predict", f"--run_dir={run}", f"data.test={texts}",
                         f"predict.output={predictions}", *sys.argv[5:]],
                        check=True, stdout=subprocess.DEVNULL)
-        model, report = transformers.BertForSequenceClassification.from_pretrained(
+        model, report = transformers.AutoModelForSequenceClassification.from_pretrained(
             folder, output_loading_info=True)
         assert not any(report[k] for k in ("missing_keys", "unexpected_keys", "mismatched_keys")), report
         model.eval()

@@ -46,17 +46,20 @@ def main():
     assert not messages.texts, messages.texts
     assert model.config.architectures == [class_name], model.config
     model.eval()
-    words = weights["bert.embeddings.word_embeddings.weight"]
-    bias = weights["cls.predictions.bias"]
-    assert torch.equal(model.cls.predictions.decoder.weight, words)
-    assert torch.equal(model.cls.predictions.decoder.bias, bias)
+    words = next(w for name, w in weights.items() if name.endswith("word_embeddings.weight"))
+    biases = [w for name, w in weights.items() if w.shape == words.shape[:1]]
+    assert len(biases) == 1, list(weights)
+    decoder = model.get_output_embeddings()
+    assert torch.equal(decoder.weight, words)
+    assert torch.equal(decoder.bias, biases[0])
+    hidden = []
+    decoder.register_forward_hook(lambda module, inputs, output: hidden.append(inputs[0]))
     encoded = tokenizer("one [MASK] two", return_tensors="pt")
     assert tokenizer.mask_token_id in encoded.input_ids[0]
     with torch.no_grad():
-        hidden = model.cls.predictions.transform(model.bert(**encoded).last_hidden_state)
         outputs = model(**encoded)
     logits = outputs.prediction_logits if class_name == "BertForPreTraining" else outputs.logits
-    difference = (logits - (hidden @ words.T + bias)).abs().max().item()
+    difference = (logits - (hidden[0] @ words.T + biases[0])).abs().max().item()
     assert difference < 1e-4, difference
     print(f"{class_name}: {len(weights)} tensors, nothing missing")
 

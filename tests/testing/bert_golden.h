@@ -1,13 +1,15 @@
-// bert_golden.h - the BERT classifiers of tests/golden/ and their batches.
+// bert_golden.h - the classifiers on BERT and its relatives of tests/golden/, and their batches.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TESTS_TESTING_BERT_GOLDEN_H_
 #define DTRAIN_TESTS_TESTING_BERT_GOLDEN_H_
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "dtrain/tasks/classification/head.h"
+#include "testing/catch.h"
 #include "testing/golden.h"
 
 namespace dtrain::testing {
@@ -17,6 +19,28 @@ struct GoldenBert {
   std::string name;
   BertClassifierOptions options;
 };
+
+// The small encoders of the other families: relatives() of make_bert_goldens.py.
+inline std::vector<BertOptions> GoldenRelatives() {
+  const BertOptions base = {.vocab_size = 67,
+                            .hidden_size = 16,
+                            .num_layers = 1,
+                            .num_heads = 2,
+                            .ffn_size = 24,
+                            .max_positions = 32,
+                            .dropout = 0.0f,
+                            .attention_dropout = 0.0f};
+  std::vector<BertOptions> relatives(3, base);
+  relatives[0].family = &DistilBertFamily();
+  relatives[0].type_vocab_size = 0;
+  relatives[1].family = &ElectraFamily();
+  relatives[1].embedding_size = 10;
+  relatives[2].family = &RobertaFamily();
+  relatives[2].type_vocab_size = 1;
+  relatives[2].position_offset = 2;
+  relatives[2].layer_norm_epsilon = 1e-5f;
+  return relatives;
+}
 
 inline std::vector<GoldenBert> GoldenBerts() {
   const BertOptions base = {.vocab_size = 67,
@@ -38,6 +62,9 @@ inline std::vector<GoldenBert> GoldenBerts() {
   models[1].options.bert.activation = Activation::kGeluTanh;
   models[2].options.loss = ClassificationLossKind::kMeanSquared;
   models[2].options.bert.num_layers = 1;
+  for (const BertOptions& relative : GoldenRelatives()) {
+    models.push_back({std::string(relative.family->name), {.bert = relative, .num_labels = 3}});
+  }
   for (GoldenBert& model : models) {
     model.options.classifier_dropout = 0.0f;
     const Golden golden(model.name);
@@ -46,10 +73,12 @@ inline std::vector<GoldenBert> GoldenBerts() {
   return models;
 }
 
-inline ClassificationBatch BatchOf(const Golden& golden) {
+// `types` false: every token has type 0, as RoBERTa's do.
+inline ClassificationBatch BatchOf(const Golden& golden, bool types = true) {
   ClassificationBatch batch;
   batch.token_ids = golden.Ints("token.ids");
   batch.type_ids = golden.Ints("type.ids");
+  if (!types) std::ranges::fill(batch.type_ids, 0);
   batch.sequences = Sequences(golden.Ints("offsets"));
   batch.labels = golden.Floats("targets");
   batch.weights = golden.Floats("weights");
@@ -58,6 +87,23 @@ inline ClassificationBatch BatchOf(const Golden& golden) {
     batch.rows.push_back(s);
   }
   return batch;
+}
+
+// The gradient of a key's bias is zero but for rounding: a constant added to all keys leaves the
+// softmax as it is.
+inline bool IsKeyBias(const std::string& name) {
+  return name.ends_with("self.key.bias") || name.ends_with("k_lin.bias");
+}
+
+// The model has exactly the parameters that the golden file has gradients of.
+inline void CheckSameNames(const Golden& golden, const ParameterSet& parameters) {
+  size_t expected = 0;
+  for (const std::string& name : golden.Names()) expected += name.starts_with("grad.") ? 1 : 0;
+  CHECK(parameters.in_backward_order().size() == expected);
+  for (const Parameter* parameter : parameters.in_backward_order()) {
+    INFO(parameter->name());
+    CHECK(golden.Has("grad." + parameter->name()));
+  }
 }
 
 }  // namespace dtrain::testing

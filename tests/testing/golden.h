@@ -28,6 +28,11 @@ class Golden {
       : file_(*SafetensorsFile::Open(GoldenPath(name + ".safetensors"))) {}
 
   bool Has(std::string_view name) const { return file_.Find(name) != nullptr; }
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const NamedTensor& tensor : file_.tensors()) names.push_back(tensor.name);
+    return names;
+  }
   std::vector<float> Floats(std::string_view name) const {
     return Values<float>(name, DType::kFloat32);
   }

@@ -11,6 +11,15 @@
 #include "dtrain/ops/embedding.h"
 
 namespace dtrain {
+namespace {
+
+// The rows of the position table, or of its gradient, that tokens have: position 0 is the first.
+Tensor UsedPositions(const Tensor& table, const BertOptions& options) {
+  return table.Rows(options.position_offset, options.position_offset + options.max_positions);
+}
+
+}  // namespace
+
 TransformerLayerOptions LayerOptionsOf(const BertOptions& options) {
   return {.hidden_size = options.hidden_size,
           .ffn_size = options.ffn_size,
@@ -19,15 +28,7 @@ TransformerLayerOptions LayerOptionsOf(const BertOptions& options) {
           .layer_norm_epsilon = options.layer_norm_epsilon,
           .dropout = options.dropout,
           .attention_dropout = options.attention_dropout,
-          .names = {.self_attention = "attention",
-                    .attention = {.query = "self.query",
-                                  .key = "self.key",
-                                  .value = "self.value",
-                                  .output = "output.dense"},
-                    .attention_norm = "attention.output.LayerNorm",
-                    .fc1 = "intermediate.dense",
-                    .fc2 = "output.dense",
-                    .final_norm = "output.LayerNorm"},
+          .names = options.family->layer_names,
           .weights = Initializer::Normal(options.initializer_range)};
 }
 
@@ -49,27 +50,33 @@ BertInputs InputsOf(const PackedTexts& texts, std::span<const Tensor> on_device)
 BertEmbeddings::BertEmbeddings(const Scope& scope, const BertOptions& options)
     : options_(options),
       words_(internal::AddEmbeddingTable(scope, "word_embeddings", options.vocab_size,
-                                         options.hidden_size, options.initializer_range)),
-      positions_(internal::AddEmbeddingTable(scope, "position_embeddings", options.max_positions,
-                                             options.hidden_size, options.initializer_range)),
-      types_(internal::AddEmbeddingTable(scope, "token_type_embeddings", options.type_vocab_size,
-                                         options.hidden_size, options.initializer_range)),
-      norm_(scope, "LayerNorm", options.hidden_size, options.layer_norm_epsilon),
+                                         options.embedding_width(), options.initializer_range)),
+      positions_(internal::AddEmbeddingTable(scope, "position_embeddings",
+                                             options.position_offset + options.max_positions,
+                                             options.embedding_width(), options.initializer_range)),
+      types_(options.has_types() ? &internal::AddEmbeddingTable(
+                                       scope, "token_type_embeddings", options.type_vocab_size,
+                                       options.embedding_width(), options.initializer_range)
+                                 : nullptr),
+      norm_(scope, "LayerNorm", options.embedding_width(), options.layer_norm_epsilon),
       dropout_site_(scope.NewSite()) {}
 
 Tensor BertEmbeddings::Forward(const BertInputs& inputs, Context& ctx) {
   const int64_t tokens = inputs.sequences.tokens();
   DT_CHECK_EQ(inputs.token_ids.elements(), tokens);
-  DT_CHECK_EQ(inputs.type_ids.elements(), tokens);
+  if (types_ != nullptr) DT_CHECK_EQ(inputs.type_ids.elements(), tokens);
   DT_CHECK_EQ(inputs.position_ids.elements(), tokens);
   DT_CHECK_LE(inputs.sequences.max_length(), options_.max_positions)
       << "a sequence is longer than the table of positions";
-  Tensor x = ctx.Empty({tokens, options_.hidden_size});
-  Tensor type_rows = ctx.Empty(x.shape());
-  EmbeddingForward(inputs.token_ids, inputs.position_ids, words_.value(), positions_.value(), {}, x,
-                   ctx.stream());
-  GatherRows(types_.value(), inputs.type_ids, type_rows, ctx.stream());
-  Tensor y = norm_.ForwardSum(x, type_rows, ctx);
+  Tensor x = ctx.Empty({tokens, options_.embedding_width()});
+  Tensor type_rows;
+  if (types_ != nullptr) type_rows = ctx.Empty(x.shape());
+  EmbeddingForward(inputs.token_ids, inputs.position_ids, words_.value(),
+                   UsedPositions(positions_.value(), options_), {}, x, ctx.stream());
+  if (types_ != nullptr) {
+    GatherRows(types_->value(), inputs.type_ids, type_rows, ctx.stream());
+  }
+  Tensor y = types_ != nullptr ? norm_.ForwardSum(x, type_rows, ctx) : norm_.Forward(x, ctx);
   const Dropout dropout =
       ctx.MakeDropout(options_.dropout, dropout_site_, inputs.sequences.row_numbers());
   if (dropout.probability > 0.0f) {
@@ -92,10 +99,12 @@ void BertEmbeddings::Backward(const Tensor& dy, Context& ctx) {
   if (dropout.probability > 0.0f) DropoutResidualBackward(dy, dropout, d, none, ctx.stream());
   d = norm_.Backward(d, Tensor(), ctx);
   norm_.Release();
-  EmbeddingBackward(d, type_ids_, Tensor(), {}, types_.gradient(), none, ctx.stream());
-  types_.GradientReady();
-  EmbeddingBackward(d, token_ids_, position_ids_, {}, words_.gradient(), positions_.gradient(),
-                    ctx.stream());
+  if (types_ != nullptr) {
+    EmbeddingBackward(d, type_ids_, Tensor(), {}, types_->gradient(), none, ctx.stream());
+    types_->GradientReady();
+  }
+  Tensor d_positions = UsedPositions(positions_.gradient(), options_);
+  EmbeddingBackward(d, token_ids_, position_ids_, {}, words_.gradient(), d_positions, ctx.stream());
   positions_.GradientReady();
   words_.GradientReady();
   token_ids_ = type_ids_ = position_ids_ = row_numbers_ = Tensor();
@@ -104,13 +113,23 @@ void BertEmbeddings::Backward(const Tensor& dy, Context& ctx) {
 BertEncoder::BertEncoder(const Scope& scope, const BertOptions& options)
     : options_(options),
       embeddings_(scope / "embeddings", options),
-      layers_(scope / "encoder", {.layer = LayerOptionsOf(options),
-                                  .num_layers = options.num_layers,
-                                  .layers_name = "layer"}) {}
+      projection_(options.has_projection()
+                      ? std::optional<Linear>(std::in_place, scope, "embeddings_project",
+                                              options.embedding_width(), options.hidden_size,
+                                              Initializer::Normal(options.initializer_range))
+                      : std::nullopt),
+      layers_(scope, {.layer = LayerOptionsOf(options),
+                      .num_layers = options.num_layers,
+                      .layers_name = options.family->layers}) {}
 
 Tensor BertEncoder::Forward(const BertInputs& inputs, Context& ctx, const OutputRows* rows) {
-  return layers_.Forward(embeddings_.Forward(inputs, ctx),
-                         {inputs.sequences, Tensor(), inputs.sequences, rows}, ctx);
+  Tensor x = embeddings_.Forward(inputs, ctx);
+  if (projection_) {
+    const Tensor embedded = x;
+    x = projection_->Forward(embedded, ctx);
+    if (ctx.training()) embedded_ = embedded;
+  }
+  return layers_.Forward(x, {inputs.sequences, Tensor(), inputs.sequences, rows}, ctx);
 }
 
 void BertEncoder::Backward(Tensor d_hidden, const Sequences& sequences, Context& ctx,
@@ -118,17 +137,24 @@ void BertEncoder::Backward(Tensor d_hidden, const Sequences& sequences, Context&
   Tensor none;
   d_hidden =
       layers_.Backward(std::move(d_hidden), {sequences, Tensor(), sequences, rows}, none, ctx);
+  if (projection_) {
+    Tensor d_embedded = ctx.Empty(embedded_.shape());
+    projection_->Backward(std::exchange(embedded_, Tensor()), d_hidden, {}, d_embedded, ctx);
+    d_hidden = std::move(d_embedded);
+  }
   embeddings_.Backward(d_hidden, ctx);
 }
 
-BertPooler::BertPooler(const Scope& scope, const BertOptions& options)
-    : dense_(scope, "dense", options.hidden_size, options.hidden_size,
+BertPooler::BertPooler(const Scope& scope, std::string_view name, Activation activation,
+                       const BertOptions& options)
+    : activation_(activation),
+      dense_(scope, name, options.hidden_size, options.hidden_size,
              Initializer::Normal(options.initializer_range)) {}
 
 Tensor BertPooler::Forward(const Tensor& first, const Dropout& dropout, Context& ctx) {
   const Tensor before = dense_.ForwardNoBias(first, ctx);
   Tensor y = ctx.Empty(before.shape());
-  BiasActivationForward(before, dense_.bias(), Activation::kTanh, dropout, y, ctx.stream());
+  BiasActivationForward(before, dense_.bias(), activation_, dropout, y, ctx.stream());
   if (ctx.training()) {
     first_ = first;
     before_ = before;
@@ -140,7 +166,7 @@ Tensor BertPooler::Backward(const Tensor& dy, const Dropout& dropout, Context& c
   DT_CHECK(before_) << "Backward() without Forward()";
   Tensor d_before = ctx.Empty(dy.shape());
   Tensor d_bias = dense_.bias_gradient();
-  BiasActivationBackward(dy, before_, dense_.bias(), Activation::kTanh, dropout, d_before, d_bias,
+  BiasActivationBackward(dy, before_, dense_.bias(), activation_, dropout, d_before, d_bias,
                          ctx.stream());
   Tensor d_first = ctx.Empty(dy.shape());
   dense_.Backward(first_, d_before, {.bias_gradient = false}, d_first, ctx);

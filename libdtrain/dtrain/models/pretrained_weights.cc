@@ -26,7 +26,6 @@
 namespace dtrain {
 namespace {
 
-constexpr char kEncoder[] = "bert.";
 // The number of rows by which a vocabulary may differ from the model's.
 constexpr int64_t kVocabularySlack = 128;
 
@@ -57,9 +56,10 @@ std::string FromTensorFlow(std::string_view variable) {
 }
 
 bool IsVocabularySized(std::string_view name) {
-  return EndsWith(name, "word_embeddings.weight") || EndsWith(name, "cls.predictions.bias") ||
-         EndsWith(name, "cls.predictions.decoder.weight") ||
-         EndsWith(name, "cls.predictions.decoder.bias");
+  return EndsWith(name, "word_embeddings.weight") ||
+         std::ranges::any_of(EncoderFamilies(), [&](const EncoderFamily* family) {
+           return name == family->masked_words.bias;
+         });
 }
 
 // Returns "classifier" for "classifier.bias".
@@ -131,6 +131,7 @@ class Loader {
       : file_(file),
         parameters_(parameters),
         options_(options),
+        prefix_(absl::StrCat(ToAbsl(options.family->encoder), ".")),
         stream_(parameters.weights().device()) {
     report_.path = file.path();
   }
@@ -165,8 +166,8 @@ class Loader {
   // The parameter with that canonical name, with or without the encoder's prefix.
   Parameter* Find(const std::string& name) {
     if (Parameter* const exact = parameters_.Find(name)) return exact;
-    if (name.starts_with(kEncoder)) return parameters_.Find(name.substr(sizeof(kEncoder) - 1));
-    return parameters_.Find(kEncoder + name);
+    if (name.starts_with(prefix_)) return parameters_.Find(name.substr(prefix_.size()));
+    return parameters_.Find(prefix_ + name);
   }
 
   Status MatchNames() {
@@ -208,8 +209,8 @@ class Loader {
       const bool counts = !theirs.empty() && !ours.empty() && theirs[0] != ours[0];
       report_.notes.push_back(
           counts ? absl::StrFormat("%s.*: %d %s in the file, %d here: it starts from new values",
-                                   layer, theirs[0], layer == "classifier" ? "classes" : "outputs",
-                                   ours[0])
+                                   layer, theirs[0],
+                                   layer.starts_with("classifier") ? "classes" : "outputs", ours[0])
                  : absl::StrFormat("%s.*: %s in the file, %s here: it starts from new values",
                                    layer, FormatShape(theirs), FormatShape(ours)));
     }
@@ -234,10 +235,25 @@ class Loader {
     std::sort(missing.begin(), missing.end());
     return StorageError(absl::StrFormat(
         "%s: holds %d of the model's %d weights; missing %s; not used %s. Check that model and "
-        "file "
-        "are of one kind and size%s, or set allow_missing to start the missing ones anew",
+        "file are of one kind and size%s, or set allow_missing to start the missing ones anew",
         file_.path(), matches_.size(), parameters_.in_backward_order().size(), Names(missing),
-        Names(report_.unused), ShapeNote(file_.path())));
+        Names(report_.unused), ShapeNote(file_.path()) + FamilyNote()));
+  }
+
+  // A note for messages if the tensors are called as those of another family are.
+  std::string FamilyNote() const {
+    for (const EncoderFamily* family : EncoderFamilies()) {
+      const std::string prefix = absl::StrCat(ToAbsl(family->encoder), ".");
+      const bool is_theirs =
+          prefix != prefix_ && std::ranges::any_of(report_.unused, [&](const std::string& name) {
+            return name.starts_with(prefix);
+          });
+      if (!is_theirs) continue;
+      return absl::StrFormat(
+          " (the names are those of %s, and the model is a %s: see model.family)",
+          ToAbsl(family->title), ToAbsl(options_.family->title));
+    }
+    return "";
   }
 
   // A note for messages if no file describes the weights' model.
@@ -344,6 +360,7 @@ class Loader {
   const WeightFile& file_;
   ParameterSet& parameters_;
   const PretrainedOptions& options_;
+  std::string prefix_;  // of the encoder's parameters
   Stream stream_;
   std::map<int, Match> matches_;  // keyed by the parameter's index
   PretrainedReport report_;

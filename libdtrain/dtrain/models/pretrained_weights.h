@@ -15,11 +15,14 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/formats/weight_file.h"
+#include "dtrain/models/encoder_family.h"
 #include "dtrain/nn/parameter.h"
 
 namespace dtrain {
 
 struct PretrainedOptions {
+  // Whose weights they are. A name matches with or without the prefix of its encoder.
+  const EncoderFamily* family = &BertFamily();
   // Prefixes of parameters that the file may lack; they keep their initial values. All other
   // parameters must be in the file, unless allow_missing is set. With allow_missing, a layer with
   // one of these prefixes is also skipped if its shape differs.
@@ -49,13 +52,13 @@ struct PretrainedReport {
 // a weight.
 std::string CanonicalWeightName(std::string_view name, WeightFormat format);
 
-// Loads `parameters`, which must be allocated, from WeightFile::Open(path). A name matches with or
-// without the prefix "bert.". Number types are converted, and TensorFlow's matrices are transposed.
-// A vocabulary may have up to 128 rows more or fewer than the model's: surplus rows (padding to a
-// round number) are dropped, and missing rows keep their initial values. Returns StorageError (exit
-// code 7) for the errors of WeightFile::Open(), a different shape (the message shows both), a
-// duplicate tensor, a missing parameter, or a wrong checksum. NaN and infinite numbers are errors
-// too, also after conversion to float32. After an error some parameters may already be loaded.
+// Loads `parameters`, which must be allocated, from WeightFile::Open(path). Number types are
+// converted, and TensorFlow's matrices are transposed. A vocabulary may have up to 128 rows more or
+// fewer than the model's: surplus rows (padding to a round number) are dropped, and missing rows
+// keep their initial values. Returns StorageError (exit code 7) for the errors of
+// WeightFile::Open(), a different shape (the message shows both), a duplicate tensor, a missing
+// parameter, or a wrong checksum. NaN and infinite numbers are errors too, also after conversion to
+// float32. After an error some parameters may already be loaded.
 StatusOr<PretrainedReport> LoadPretrainedWeights(const std::string& path, ParameterSet& parameters,
                                                  const PretrainedOptions& options = {});
 

@@ -232,8 +232,10 @@ TEST_CASE("files beside pretrained weights that cannot be used are named") {
         folder.File("tokenizer_config.json") + ": do_lower_case is \"no\", must be true or false");
   WriteTestFile(folder.File("tokenizer_config.json"), "[]");
   CHECK_THAT(message(), Catch::Contains("is no JSON object"));
-  WriteTestFile(folder.File("config.json"), R"({"model_type": "roberta"})");
-  CHECK_THAT(message(), Catch::Contains("model_type is \"roberta\", not \"bert\""));
+  WriteTestFile(folder.File("config.json"), R"({"model_type": "deberta-v2"})");
+  CHECK(message() == folder.File("config.json") +
+                         ": model_type is \"deberta-v2\"; dtrain loads bert, distilbert, electra, "
+                         "roberta, xlm-roberta");
   WriteTestFile(folder.File("config.json"), R"({"num_hidden_layers": "six"})");
   CHECK_THAT(message(), Catch::Contains("num_hidden_layers is \"six\""));
 }
@@ -338,8 +340,8 @@ TEST_CASE("a config.json of another encoder than this is refused") {
   const auto message = [&](const std::string& json) { return RefusalOf(folder, json); };
   CHECK(message(R"({"position_embedding_type": "relative_key"})") ==
         path +
-            ": position_embedding_type is \"relative_key\", not \"absolute\"; give BERT's "
-            "weights");
+            ": position_embedding_type is \"relative_key\", not \"absolute\": dtrain computes no "
+            "such encoder");
   CHECK(message(R"({"position_embedding_type": "absolute", "is_decoder": false})").empty());
   CHECK(message(R"({"position_embedding_type": null, "is_decoder": null})").empty());
   CHECK_THAT(message(R"({"is_decoder": true})"), Catch::Contains("is_decoder is true, not false"));
@@ -385,6 +387,63 @@ TEST_CASE("config.json has the limits of the configuration") {
                Catch::EndsWith(", must be above 0 and at most 0.1"));
   }
   CHECK(message(R"({"layer_norm_eps": 0.1})").empty());
+}
+
+// The shape that LoadPretrainedShape() takes from this config.json.
+proto::BertModelConfig ShapeOf(const std::string& json) {
+  const TemporaryFolder folder;
+  WriteTestFile(folder.File("config.json"), json);
+  WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
+  proto::ClassificationConfig config = ConfigFor(folder);
+  config.mutable_data()->set_max_length(9);
+  const Status status = internal::LoadPretrainedShape(config);
+  INFO(status.message());
+  REQUIRE(status.ok());
+  return config.model();
+}
+
+TEST_CASE("each family's config.json has its own keys, and its own values where they are missing") {
+  const proto::BertModelConfig distilled = ShapeOf(
+      R"({"model_type": "distilbert", "dim": 96, "n_layers": 3, "n_heads": 4, "hidden_dim": 200,
+          "activation": "relu", "max_position_embeddings": 60})");
+  CHECK(distilled.family() == proto::BertModelConfig::distilbert);
+  CHECK(distilled.hidden_size() == 96);
+  CHECK(distilled.num_layers() == 3);
+  CHECK(distilled.num_heads() == 4);
+  CHECK(distilled.ffn_size() == 200);
+  CHECK(distilled.type_vocab_size() == 0);
+  CHECK(distilled.activation() == proto::ModelConfig::relu);
+  CHECK(distilled.max_positions() == 60);
+
+  const proto::BertModelConfig small = ShapeOf(R"({"model_type": "electra"})");
+  CHECK(small.family() == proto::BertModelConfig::electra);
+  CHECK(small.embedding_size() == 128);
+  CHECK(small.hidden_size() == 256);
+  CHECK(small.ffn_size() == 1024);
+  CHECK(small.num_heads() == 4);
+  CHECK(small.num_layers() == 12);
+
+  // Texts begin behind the padding token's row.
+  const proto::BertModelConfig roberta = ShapeOf(
+      R"({"model_type": "roberta", "max_position_embeddings": 514, "type_vocab_size": 1,
+          "layer_norm_eps": 1e-5})");
+  CHECK(roberta.family() == proto::BertModelConfig::roberta);
+  CHECK(roberta.position_offset() == 2);
+  CHECK(roberta.max_positions() == 512);
+  CHECK(roberta.type_vocab_size() == 1);
+  CHECK(roberta.layer_norm_epsilon() == 1e-5f);
+  CHECK(ShapeOf(R"({"model_type": "xlm-roberta", "pad_token_id": 4})").max_positions() == 507);
+}
+
+TEST_CASE("a padding token that leaves no position is refused") {
+  const TemporaryFolder folder;
+  const auto message = [&](const std::string& json) { return RefusalOf(folder, json); };
+  for (const std::string id : {"-1", "\"one\"", "null", "61"}) {
+    CHECK_THAT(message(R"({"model_type": "roberta", "max_position_embeddings": 64,
+                           "pad_token_id": )" +
+                       id + "}"),
+               Catch::Contains("pad_token_id is " + id));
+  }
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ class EncoderBlocks {
   EncoderBlocks(const BertOptions& options, const BertBatch& batch,
                 const ActivationOptions& activations, ByteMeter& meter, int64_t output_rows = 0)
       : tokens_(batch.tokens),
-        hidden_size_(options.hidden_size),
+        options_(options),
         dtype_(activations.compute_type),
         training_(activations.training),
         meter_(meter),
@@ -35,35 +35,51 @@ class EncoderBlocks {
                 output_rows) {}
 
   // Returns the block of the last layer's output.
-  Block Forward() { return layers_.Forward(Embed()); }
+  Block Forward() {
+    Block x = Embed();
+    if (options_.has_projection()) {
+      const Block embedded = std::move(x);
+      x = OfTokens();
+      if (training_) embedded_ = embedded;
+    }
+    return layers_.Forward(x);
+  }
 
   void Backward(Block d_hidden) {
     d_hidden = layers_.Backward(std::move(d_hidden));
-    const Block d_embeddings = OfTokens();
+    if (options_.has_projection()) {
+      d_hidden = Embedded();
+      embedded_ = nullptr;
+    }
+    const Block d_embeddings = Embedded();
     norm_ = {};
   }
 
   // The block of a tensor [tokens, hidden].
-  Block OfTokens() { return meter_.Take(tokens_ * hidden_size_, dtype_); }
+  Block OfTokens() { return meter_.Take(tokens_ * options_.hidden_size, dtype_); }
 
  private:
   // BertEmbeddings::Forward, block by block.
   Block Embed() {
-    Block x = OfTokens();
-    const Block type_rows = OfTokens();
-    Block y = OfTokens();
+    Block x = Embedded();
+    const Block type_rows = options_.has_types() ? Embedded() : nullptr;
+    Block y = Embedded();
     norm_ = {meter_.Take(tokens_, DType::kFloat32), meter_.Take(tokens_, DType::kFloat32),
              std::move(x)};
     if (!training_) norm_ = {};
     return y;
   }
 
+  // The block of a tensor [tokens, embedding width].
+  Block Embedded() { return meter_.Take(tokens_ * options_.embedding_width(), dtype_); }
+
   int64_t tokens_;
-  int64_t hidden_size_;
+  BertOptions options_;
   DType dtype_;
   bool training_;
   ByteMeter& meter_;
   StackBlocks layers_;
+  Block embedded_;             // the projection's input
   std::array<Block, 3> norm_;  // statistics and input of the embeddings' norm
 };
 

@@ -52,7 +52,7 @@ StatusOr<std::string> ExportClassifierToHuggingFace(const std::string& checkpoin
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<BertClassifier> model,
                       LoadClassifier(trained, Device{}, DType::kFloat32));
   const BertClassifierOptions& shape = model->options();
-  const internal::BertExport bert{.class_name = "BertForSequenceClassification",
+  const internal::BertExport bert{.head = "SequenceClassification",
                                   .encoder = shape.bert,
                                   .parameters = model->parameters(),
                                   .tokenization = internal::TokenizationOf(trained.config->data()),
@@ -60,7 +60,7 @@ StatusOr<std::string> ExportClassifierToHuggingFace(const std::string& checkpoin
                                   .fields = LabelFields(trained, shape.num_labels)};
   DT_RETURN_IF_ERROR(
       internal::WriteBertExport(bert, trained.checkpoint, directory, options.overwrite));
-  return bert.class_name;
+  return bert.class_name();
 }
 
 }  // namespace dtrain

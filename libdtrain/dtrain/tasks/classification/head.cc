@@ -3,24 +3,28 @@
 #include "dtrain/tasks/classification/head.h"
 
 #include <array>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "dtrain/base/check.h"
 #include "dtrain/models/internal/head_product.h"
 #include "dtrain/nn/first_token.h"
+#include "dtrain/ops/dropout_residual.h"
 
 namespace dtrain {
 
 BertClassifier::BertClassifier(const BertClassifierOptions& options)
     : options_(options),
-      encoder_(Scope(parameters_, "bert"), options.bert),
-      pooler_(Scope(parameters_, "bert.pooler"), options.bert),
+      encoder_(Scope(parameters_, std::string(options.bert.family->encoder)), options.bert),
+      pooler_(Scope(parameters_, ""), options.bert.family->classifier.dense,
+              options.bert.family->classifier.activation, options.bert),
       dropout_site_(parameters_.NewSite()),
-      weight_(Scope(parameters_, "classifier")
+      input_site_(options.bert.family->classifier.drops_input ? parameters_.NewSite() : 0),
+      weight_(Scope(parameters_, std::string(options.bert.family->classifier.output))
                   .Add("weight", {options.num_labels, options.bert.hidden_size},
                        Initializer::Normal(options.bert.initializer_range))),
-      bias_(Scope(parameters_, "classifier")
+      bias_(Scope(parameters_, std::string(options.bert.family->classifier.output))
                 .Add("bias", {options.num_labels}, Initializer::Constant(0.0f))) {
   DT_CHECK(options.label_weights.empty() ||
            static_cast<int64_t>(options.label_weights.size()) == options.num_labels)
@@ -74,8 +78,12 @@ LossSums BertClassifier::Forward(const ClassifierInputs& inputs, Context& ctx,
   if (outputs != nullptr) *outputs = ClassificationOutputs();
   if (rows == 0) return {};
   const Shape shape = {rows, options_.num_labels};
-  const Tensor pooled = pooler_.Forward(encoder_.Forward(inputs.text, ctx, &inputs.first),
-                                        PooledDropout(inputs.first, ctx), ctx);
+  Tensor first = encoder_.Forward(inputs.text, ctx, &inputs.first);
+  if (options_.bert.family->classifier.drops_input && ctx.training()) {
+    DropoutResidualForward(first, Tensor(), Tensor(), DropoutAt(input_site_, inputs.first, ctx),
+                           first, ctx.stream());
+  }
+  const Tensor pooled = pooler_.Forward(first, PooledDropout(inputs.first, ctx), ctx);
   const ClassificationLossInputs loss_inputs{
       .logits = internal::HeadLogits(pooled, weight_, bias_, ctx),
       .targets = inputs.targets,
@@ -110,6 +118,11 @@ void BertClassifier::Backward(Context& ctx) {
   Tensor d_pooled = internal::HeadBackward(d_logits, pooled_, weight_, bias_, ctx);
   Tensor d_first = pooler_.Backward(d_pooled, PooledDropout(first_, ctx), ctx);
   d_pooled = Tensor();
+  if (options_.bert.family->classifier.drops_input) {
+    Tensor none;
+    DropoutResidualBackward(d_first, DropoutAt(input_site_, first_, ctx), d_first, none,
+                            ctx.stream());
+  }
   encoder_.Backward(std::move(d_first), sequences_, ctx, &first_);
   sequences_ = Sequences();  // also frees its memory on the device
   first_ = OutputRows();

@@ -1,4 +1,4 @@
-// head.h - BERT with a head that predicts classes, values or several labels.
+// head.h - an encoder with a head that predicts classes, values or several labels.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   BertClassifier model({.loss = ClassificationLossKind::kSoftmax, .num_labels = 3});
@@ -6,8 +6,8 @@
 //   const LossSums sums = model.Forward(batch, ctx);
 //   model.Backward(ctx);
 //
-// Weights have the names and shapes of Hugging Face's BertForSequenceClassification: bert.*,
-// classifier.weight, classifier.bias.
+// Weights have the names and shapes of Hugging Face's class of the encoder's family, such as
+// BertForSequenceClassification: bert.*, classifier.weight, classifier.bias.
 #ifndef DTRAIN_TASKS_CLASSIFICATION_HEAD_H_
 #define DTRAIN_TASKS_CLASSIFICATION_HEAD_H_
 
@@ -28,7 +28,7 @@ struct BertClassifierOptions {
   // num_labels independent labels, each present or not.
   ClassificationLossKind loss = ClassificationLossKind::kSoftmax;
   int64_t num_labels = 2;
-  float classifier_dropout = 0.1f;        // on the pooler's output
+  float classifier_dropout = 0.1f;        // on the pooler's output, and in some families its input
   std::vector<float> label_weights = {};  // weight of each class's or label's loss: [num_labels],
                                           // or empty for 1
 
@@ -86,9 +86,11 @@ class BertClassifier {
  private:
   void FinishGradients();
   // `first`: the rows that are pooled.
+  Dropout DropoutAt(uint32_t site, const OutputRows& first, const Context& ctx) const {
+    return ctx.MakeDropout(options_.classifier_dropout, site, first.sequences.row_numbers());
+  }
   Dropout PooledDropout(const OutputRows& first, const Context& ctx) const {
-    return ctx.MakeDropout(options_.classifier_dropout, dropout_site_,
-                           first.sequences.row_numbers());
+    return DropoutAt(dropout_site_, first, ctx);
   }
 
   BertClassifierOptions options_;
@@ -96,6 +98,7 @@ class BertClassifier {
   BertEncoder encoder_;
   BertPooler pooler_;
   uint32_t dropout_site_;
+  uint32_t input_site_;  // where the family drops the pooler's input
   Parameter& weight_;
   Parameter& bias_;
   // From the last forward while training.

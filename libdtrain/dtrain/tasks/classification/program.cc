@@ -130,13 +130,15 @@ StatusOr<TrainResult> TrainSeed(const proto::ClassificationConfig& config, Seeds
   DT_RETURN_IF_ERROR(CheckMetrics(config.trainer(), data.dev, info));
   const std::string main_metric =
       data.main_metric.empty() ? MetricNames(info)[1] : data.main_metric;
+  const std::span<const std::string_view> new_names =
+      task->model().options().bert.family->classifier.new_names;
   return internal::TrainBert(
       internal::SectionsOf(config),
       {.task = *task,
        .updates_per_epoch = task->updates_per_epoch(),
        .lengths = TextLengthsOf(task->train_shard().lengths()),
        .main_metric = main_metric,
-       .heads = {"classifier."},
+       .heads = {new_names.begin(), new_names.end()},
        .seed = seed,
        .on_loaded =
            [&](const PretrainedReport& loaded) { WarnOfOtherClasses(loaded, config.data(), info); },

@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/pretraining/config.h"
 
+#include "absl/strings/str_format.h"
+#include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/pretrain.pb.h"
+#include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/validate_bert.h"
 
 namespace dtrain {
@@ -38,7 +41,17 @@ trainer {
 
 Status ValidateWithoutData(const proto::PretrainConfig& config) {
   DT_RETURN_IF_ERROR(internal::ValidateBertSections(config));
+  // The family of pretrained weights is known only when their shape is.
+  if (config.model().pretrained().empty()) {
+    DT_RETURN_IF_ERROR(CheckNextSentence(FamilyOf(config.model()), config.data().next_sentence()));
+  }
   return RefuseOtherHeads(config);
+}
+
+Status CheckNextSentence(const EncoderFamily& family, bool next_sentence) {
+  if (!next_sentence || family.has_next_sentence) return OkStatus();
+  return UsageError(absl::StrFormat("a %s guesses masked words alone: set data.next_sentence=false",
+                                    ToAbsl(family.title)));
 }
 
 Status ValidatePretrainConfig(const proto::PretrainConfig& config) {

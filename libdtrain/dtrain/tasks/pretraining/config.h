@@ -13,6 +13,8 @@ class PretrainConfig;
 
 namespace dtrain {
 
+struct EncoderFamily;
+
 // The defaults: BERT's own training (Devlin et al. 2019, appendix A.2), with AdamW's bias
 // correction.
 std::string_view PretrainDefaults();
@@ -23,6 +25,9 @@ Status ValidatePretrainConfig(const proto::PretrainConfig& config);
 
 // ValidatePretrainConfig() without the checks of data files, for `dtrain estimate`.
 Status ValidateWithoutData(const proto::PretrainConfig& config);
+
+// UsageError where this family of encoders guesses no next sentences, and is asked to.
+Status CheckNextSentence(const EncoderFamily& family, bool next_sentence);
 
 // Checks the settings for evaluating a trained model.
 Status ValidatePretrainUse(const proto::PretrainConfig& config);

@@ -21,15 +21,14 @@ StatusOr<std::string> ExportPretrainingToHuggingFace(const std::string& checkpoi
   const BertPretrainingOptions& shape = model->options();
   // Both classes take the projection, and its bias a second time, from the tensors they are tied
   // to.
-  const internal::BertExport bert{
-      .class_name = shape.next_sentence ? "BertForPreTraining" : "BertForMaskedLM",
-      .encoder = shape.bert,
-      .parameters = model->parameters(),
-      .tokenization = internal::TokenizationOf(trained.config.data()),
-      .fields = {{"tie_word_embeddings", true}}};
+  const internal::BertExport bert{.head = shape.next_sentence ? "PreTraining" : "MaskedLM",
+                                  .encoder = shape.bert,
+                                  .parameters = model->parameters(),
+                                  .tokenization = internal::TokenizationOf(trained.config.data()),
+                                  .fields = {{"tie_word_embeddings", true}}};
   DT_RETURN_IF_ERROR(
       internal::WriteBertExport(bert, trained.checkpoint, directory, options.overwrite));
-  return bert.class_name;
+  return bert.class_name();
 }
 
 }  // namespace dtrain

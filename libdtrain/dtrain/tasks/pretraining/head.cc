@@ -3,6 +3,7 @@
 #include "dtrain/tasks/pretraining/head.h"
 
 #include <array>
+#include <string>
 #include <utility>
 
 #include "dtrain/base/check.h"
@@ -48,9 +49,10 @@ struct ReadRows {
 
 BertPredictionTransform::BertPredictionTransform(const Scope& scope, const BertOptions& options)
     : activation_(options.activation),
-      dense_(scope, "dense", options.hidden_size, options.hidden_size,
-             Initializer::Normal(options.initializer_range)),
-      norm_(scope, "LayerNorm", options.hidden_size, options.layer_norm_epsilon) {}
+      dense_(scope, options.family->masked_words.dense, options.hidden_size,
+             options.embedding_width(), Initializer::Normal(options.initializer_range)),
+      norm_(scope, options.family->masked_words.norm, options.embedding_width(),
+            options.layer_norm_epsilon) {}
 
 Tensor BertPredictionTransform::Forward(const Tensor& x, Context& ctx) {
   const Tensor before = dense_.ForwardNoBias(x, ctx);
@@ -72,7 +74,7 @@ Tensor BertPredictionTransform::Backward(const Tensor& dy, Context& ctx) {
   BiasActivationBackward(d_norm, before_, dense_.bias(), activation_, {}, d_before, d_bias,
                          ctx.stream());
   before_ = Tensor();
-  Tensor dx = ctx.Empty(d_before.shape());
+  Tensor dx = ctx.Empty({d_before.dim(0), dense_.in()});
   dense_.Backward(x_, d_before, {.bias_gradient = false}, dx, ctx);
   x_ = Tensor();
   return dx;
@@ -80,7 +82,7 @@ Tensor BertPredictionTransform::Backward(const Tensor& dy, Context& ctx) {
 
 BertNextSentence::BertNextSentence(const Scope& encoder, const Scope& heads,
                                    const BertOptions& options)
-    : pooler_(encoder / "pooler", options),
+    : pooler_(encoder, "pooler.dense", Activation::kTanh, options),
       weight_((heads / "seq_relationship")
                   .Add("weight", {kNextClasses, options.hidden_size},
                        Initializer::Normal(options.initializer_range))),
@@ -122,12 +124,15 @@ Tensor BertNextSentence::Backward(const Sequences& sequences, Context& ctx) {
 
 BertPretraining::BertPretraining(const BertPretrainingOptions& options)
     : options_(options),
-      encoder_(Scope(parameters_, "bert"), options.bert),
-      transform_(Scope(parameters_, "cls.predictions.transform"), options.bert),
-      output_bias_(Scope(parameters_, "cls.predictions")
-                       .Add("bias", {options.bert.vocab_size}, Initializer::Constant(0.0f))),
+      encoder_(Scope(parameters_, std::string(options.bert.family->encoder)), options.bert),
+      transform_(Scope(parameters_, ""), options.bert),
+      output_bias_(Scope(parameters_, "")
+                       .Add(options.bert.family->masked_words.bias, {options.bert.vocab_size},
+                            Initializer::Constant(0.0f))),
       output_(encoder_.word_embeddings(), OutputLossOptions(), &output_bias_) {
   if (!options.next_sentence) return;
+  DT_CHECK(options.bert.family->has_next_sentence)
+      << options.bert.family->title << " guesses no next sentences";
   next_sentence_ = std::make_unique<BertNextSentence>(Scope(parameters_, "bert"),
                                                       Scope(parameters_, "cls"), options.bert);
 }

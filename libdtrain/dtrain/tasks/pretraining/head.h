@@ -55,10 +55,10 @@ struct PretrainingOutputs {
 // The layers between the hidden states of masked tokens and the projection to the vocabulary.
 class BertPredictionTransform {
  public:
-  // Parameters: dense, LayerNorm.
+  // Parameters: those of a Linear and of a LayerNorm, under the family's names.
   BertPredictionTransform(const Scope& scope, const BertOptions& options);
 
-  // x: [rows, hidden]. Input and output have the same type.
+  // x: [rows, hidden]. Returns [rows, embedding width], of the same type.
   Tensor Forward(const Tensor& x, Context& ctx);
   Tensor Backward(const Tensor& dy, Context& ctx);
 

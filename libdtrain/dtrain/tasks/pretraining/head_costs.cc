@@ -64,9 +64,9 @@ class PretrainingBlocks {
     Block d_hidden = options_.next_sentence ? BackwardNext() : OfRead();
     {
       Block d_masked = std::exchange(d_masked_, nullptr);
-      const Block d_norm = OfMasked();
+      const Block d_norm = Narrowed();
       norm_ = {};
-      const Block d_before = OfMasked();
+      const Block d_before = Narrowed();
       transform_[1] = nullptr;
       const Block dx = OfMasked();
       transform_ = {};
@@ -77,6 +77,8 @@ class PretrainingBlocks {
  private:
   Block OfRead() { return Take(read_ * options_.bert.hidden_size); }
   Block OfMasked() { return Take(batch_.masked * options_.bert.hidden_size); }
+  // Of masked tokens, as wide as the embeddings.
+  Block Narrowed() { return Take(batch_.masked * options_.bert.embedding_width()); }
   Block OfTexts() { return Take(batch_.text.texts * options_.bert.hidden_size); }
   Block Take(int64_t elements) { return meter_.Take(elements, activations_.compute_type); }
   Block TakeFloats(int64_t elements) { return meter_.Take(elements, DType::kFloat32); }
@@ -85,9 +87,9 @@ class PretrainingBlocks {
 
   // BertPredictionTransform::Forward, block by block.
   Block Transform(const Block& masked) {
-    const Block before = OfMasked();
-    const Block after = OfMasked();
-    Block normed = OfMasked();
+    const Block before = Narrowed();
+    const Block after = Narrowed();
+    Block normed = Narrowed();
     const std::array<Block, 2> statistics = {TakeFloats(batch_.masked), TakeFloats(batch_.masked)};
     if (is_training()) {
       transform_ = {masked, before};
@@ -126,7 +128,7 @@ class PretrainingBlocks {
     const int64_t classes = options_.bert.vocab_size;
     const std::array<Block, 3> rows = {TakeFloats(batch_.masked), TakeFloats(batch_.masked),
                                        TakeFloats(1)};
-    if (is_training()) d_masked_ = OfMasked();
+    if (is_training()) d_masked_ = Narrowed();
     const int64_t slice =
         std::min(batch_.masked, OutputLoss::SliceRows(classes, activations_.device));
     const DType dtype = OutputLoss::LogitsType(activations_.compute_type, activations_.device);
@@ -152,17 +154,18 @@ class PretrainingBlocks {
 
 ModelParameters CountParameters(const BertPretrainingOptions& options) {
   const int64_t hidden = options.bert.hidden_size;
-  const int64_t dense = hidden * (hidden + 1);
+  const int64_t width = options.bert.embedding_width();
   ModelParameters parameters = internal::CountEncoder(options.bert);
-  parameters.output = dense + 2 * hidden + options.bert.vocab_size;
-  if (options.next_sentence) parameters.output += dense + kNextOutputs * (hidden + 1);
+  parameters.output = width * (hidden + 1) + 2 * width + options.bert.vocab_size;
+  if (options.next_sentence) parameters.output += (hidden + kNextOutputs) * (hidden + 1);
   return parameters;
 }
 
 ModelFlops CountFlops(const BertPretrainingOptions& options, const MaskedBertBatch& batch,
                       Recompute recompute, int recompute_every) {
   const auto hidden = static_cast<double>(options.bert.hidden_size);
-  double output = static_cast<double>(batch.masked) * hidden *
+  double output = static_cast<double>(batch.masked) *
+                  static_cast<double>(options.bert.embedding_width()) *
                   (hidden + static_cast<double>(options.bert.vocab_size));
   if (options.next_sentence) {
     output += static_cast<double>(batch.text.texts) * hidden *
@@ -190,19 +193,20 @@ ModelCosts CostsOf(const BertPretrainingOptions& options, const MaskedBertBatch&
 
 BertHead PretrainingHead(const BertPretrainingOptions& model, const MaskingOptions& masking) {
   const int64_t hidden = model.bert.hidden_size;
+  const int64_t width = model.bert.embedding_width();
   const int64_t vocabulary = model.bert.vocab_size;
   BertHead head{.row = "example", .encoder = model.bert, .parameters = CountParameters(model)};
   // The projection multiplies by the word table, whose gradient is complete with the embeddings.
   // Of the tokens only the masked ones go through it.
   head.gradients.push_back(
       {.columns = vocabulary,
-       .product = masking.share * static_cast<double>(vocabulary) * static_cast<double>(hidden)});
+       .product = masking.share * static_cast<double>(vocabulary) * static_cast<double>(width)});
   if (model.next_sentence) {
     AddLinear(2, hidden, head.gradients);
     AddLinear(hidden, hidden, head.gradients);
   }
-  AddNorm(hidden, head.gradients);  // the transform's
-  AddLinear(hidden, hidden, head.gradients);
+  AddNorm(width, head.gradients);  // the transform's
+  AddLinear(width, hidden, head.gradients);
   head.costs = [model, masking](const BertBatch& batch) {
     return CostsOf(model, MaskedBatchOf(batch, masking));
   };

@@ -51,6 +51,13 @@ Status CheckMetrics(const proto::PretrainConfig& config) {
   return internal::CheckMetricNames(config.trainer(), names, "pre-training is");
 }
 
+// Beginnings of the names of weights that an encoder trained for something else may lack.
+std::vector<std::string> HeadsOf(const EncoderFamily& family) {
+  const MaskedWordsForm& head = family.masked_words;
+  return {"bert.pooler.", "cls.", std::string(head.dense) + ".", std::string(head.norm) + ".",
+          std::string(head.bias)};
+}
+
 // In the folder of the recorder, with the one seed of the configuration.
 StatusOr<TrainResult> TrainSeed(const proto::PretrainConfig& config, RunRecorder& recorder,
                                 Runtime& runtime) {
@@ -79,7 +86,7 @@ StatusOr<TrainResult> TrainSeed(const proto::PretrainConfig& config, RunRecorder
                               .updates_per_epoch = task->updates_per_epoch(),
                               .lengths = TextLengthsOfCounts(task->length_counts()),
                               .main_metric = data.dev.empty() ? "" : "loss",
-                              .heads = {"cls.", "bert.pooler."},
+                              .heads = HeadsOf(*model.bert.family),
                               .seed = seed,
                               .costs = PretrainingHead(model, masking).costs,
                               .warm_up =

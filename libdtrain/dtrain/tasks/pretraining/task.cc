@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "dtrain/tasks/pretraining/config.h"
 #include "dtrain/train/micro_batches.h"
 
 namespace dtrain {
@@ -54,6 +55,7 @@ StatusOr<BertOptions> FitModel(BertOptions model, const PretrainingTaskOptions& 
         "vocabulary that belongs to the model",
         train.path(), vocab_size, model.vocab_size));
   }
+  DT_RETURN_IF_ERROR(CheckNextSentence(*model.family, options.examples.next_sentence));
   if (options.examples.next_sentence && model.type_vocab_size < 2) {
     return UsageError("model.type_vocab_size must be 2 where a second sentence follows");
   }

@@ -18,13 +18,13 @@ StatusOr<std::string> ExportSquadToHuggingFace(const std::string& checkpoint_pat
                       internal::OpenTrainedSquad(checkpoint_path, /*metric=*/""));
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<BertQuestionAnswering> model,
                       internal::LoadSquadModel(trained, Device{}, DType::kFloat32));
-  const internal::BertExport bert{.class_name = "BertForQuestionAnswering",
+  const internal::BertExport bert{.head = "QuestionAnswering",
                                   .encoder = model->options(),
                                   .parameters = model->parameters(),
                                   .tokenization = internal::TokenizationOf(trained.config.data())};
   DT_RETURN_IF_ERROR(
       internal::WriteBertExport(bert, trained.checkpoint, directory, options.overwrite));
-  return bert.class_name;
+  return bert.class_name();
 }
 
 }  // namespace dtrain

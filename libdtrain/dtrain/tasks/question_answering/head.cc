@@ -3,6 +3,7 @@
 #include "dtrain/tasks/question_answering/head.h"
 
 #include <array>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,7 @@ constexpr int64_t kSides = 2;  // start and end
 
 BertQuestionAnswering::BertQuestionAnswering(const BertOptions& options)
     : options_(options),
-      encoder_(Scope(parameters_, "bert"), options),
+      encoder_(Scope(parameters_, std::string(options.family->encoder)), options),
       weight_(Scope(parameters_, "qa_outputs")
                   .Add("weight", {kSides, options.hidden_size},
                        Initializer::Normal(options.initializer_range))),

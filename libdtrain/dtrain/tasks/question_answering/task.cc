@@ -11,7 +11,7 @@ namespace dtrain {
 namespace {
 
 Status CheckSegments(const BertOptions& model) {
-  if (model.type_vocab_size >= 2) return OkStatus();
+  if (model.type_vocab_size != 1 || !model.family->pairs_have_types) return OkStatus();
   return UsageError(
       "the model knows one kind of segment (type_vocab_size 1, in config.json where it is "
       "pretrained), but a question and its text are two; start from a BERT that knows two");

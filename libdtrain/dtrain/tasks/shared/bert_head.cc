@@ -10,10 +10,12 @@ GradientShapes GradientsOf(const BertHead& head) {
   for (int i = 0; i < bert.num_layers; ++i) {
     AddLayer(bert.hidden_size, bert.ffn_size, /*decoder=*/false, gradients);
   }
-  AddNorm(bert.hidden_size, gradients);
-  for (const int64_t rows : {bert.type_vocab_size, bert.max_positions, bert.vocab_size}) {
-    AddTable(rows, bert.hidden_size, gradients);
-  }
+  const int64_t width = bert.embedding_width();
+  if (bert.has_projection()) AddLinear(bert.hidden_size, width, gradients);
+  AddNorm(width, gradients);
+  if (bert.has_types()) AddTable(bert.type_vocab_size, width, gradients);
+  AddTable(bert.position_offset + bert.max_positions, width, gradients);
+  AddTable(bert.vocab_size, width, gradients);
   return gradients;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dtrain/base/check.h"
 #include "dtrain/base/period.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/config/config.h"
@@ -29,8 +30,29 @@ std::string_view FineTuningDefaults() {
 })";
 }
 
+const EncoderFamily& FamilyOf(const proto::BertModelConfig& model) {
+  std::string name = proto::BertModelConfig::Family_Name(model.family());
+  std::ranges::replace(name, '_', '-');
+  const EncoderFamily* const family = FindEncoderFamily(name);
+  DT_CHECK(family != nullptr) << name;
+  return *family;
+}
+
+void SetFamily(const EncoderFamily& family, proto::BertModelConfig& model) {
+  std::string name(family.name);
+  std::ranges::replace(name, '-', '_');
+  proto::BertModelConfig::Family value = proto::BertModelConfig::bert;
+  DT_CHECK(proto::BertModelConfig::Family_Parse(name, &value)) << name;
+  model.set_family(value);
+}
+
+std::string WordTableName(const proto::BertModelConfig& model) {
+  return std::string(FamilyOf(model).encoder) + ".embeddings.word_embeddings.weight";
+}
+
 BertOptions EncoderOptionsOf(const proto::BertModelConfig& model) {
-  return {.vocab_size = model.vocab_size(),
+  return {.family = &FamilyOf(model),
+          .vocab_size = model.vocab_size(),
           .hidden_size = model.hidden_size(),
           .num_layers = model.num_layers(),
           .num_heads = model.num_heads(),
@@ -38,6 +60,8 @@ BertOptions EncoderOptionsOf(const proto::BertModelConfig& model) {
           .activation = internal::ActivationOf(model.activation()),
           .max_positions = model.max_positions(),
           .type_vocab_size = model.type_vocab_size(),
+          .embedding_size = model.embedding_size(),
+          .position_offset = model.position_offset(),
           .layer_norm_epsilon = model.layer_norm_epsilon(),
           .dropout = model.dropout(),
           .attention_dropout = model.attention_dropout(),

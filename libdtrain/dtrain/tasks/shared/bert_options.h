@@ -23,6 +23,13 @@ namespace dtrain {
 // The defaults for fine-tuning, as textproto: AdamW with a warm-up and a linear decay to 0.
 std::string_view FineTuningDefaults();
 
+// The family that the configuration names.
+const EncoderFamily& FamilyOf(const proto::BertModelConfig& model);
+void SetFamily(const EncoderFamily& family, proto::BertModelConfig& model);
+
+// The name of the table of words among the weights.
+std::string WordTableName(const proto::BertModelConfig& model);
+
 BertOptions EncoderOptionsOf(const proto::BertModelConfig& model);
 
 // `rank` changes the dropout of rows without numbers. recompute=auto requires WithRecompute() of a

@@ -33,7 +33,7 @@ StatusOr<std::string> ExportTaggerToHuggingFace(const std::string& checkpoint_pa
                       internal::OpenTrainedTagger(checkpoint_path));
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<BertTokenClassifier> model,
                       internal::LoadTagger(trained, Device{}, DType::kFloat32));
-  const internal::BertExport bert{.class_name = "BertForTokenClassification",
+  const internal::BertExport bert{.head = "TokenClassification",
                                   .encoder = model->options().bert,
                                   .parameters = model->parameters(),
                                   .tokenization = internal::TokenizationOf(trained.config.data()),
@@ -41,7 +41,7 @@ StatusOr<std::string> ExportTaggerToHuggingFace(const std::string& checkpoint_pa
                                   .fields = TagFields(trained.tags)};
   DT_RETURN_IF_ERROR(
       internal::WriteBertExport(bert, trained.checkpoint, directory, options.overwrite));
-  return bert.class_name;
+  return bert.class_name();
 }
 
 }  // namespace dtrain

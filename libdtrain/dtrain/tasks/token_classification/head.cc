@@ -3,6 +3,7 @@
 #include "dtrain/tasks/token_classification/head.h"
 
 #include <array>
+#include <string>
 #include <utility>
 
 #include "dtrain/models/internal/head_product.h"
@@ -13,7 +14,7 @@ namespace dtrain {
 
 BertTokenClassifier::BertTokenClassifier(const BertTokenClassifierOptions& options)
     : options_(options),
-      encoder_(Scope(parameters_, "bert"), options.bert),
+      encoder_(Scope(parameters_, std::string(options.bert.family->encoder)), options.bert),
       dropout_site_(parameters_.NewSite()),
       weight_(Scope(parameters_, "classifier")
                   .Add("weight", {options.num_tags, options.bert.hidden_size},

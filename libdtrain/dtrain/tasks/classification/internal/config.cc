@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/tasks/classification/glue.h"
 #include "dtrain/tasks/classification/jigsaw.h"
+#include "dtrain/tasks/shared/bert_options.h"
 
 namespace dtrain::internal {
 
@@ -46,7 +47,8 @@ StatusOr<int64_t> CountOutputs(const Config& data, int64_t unknown) {
 }
 
 Status CheckSegments(const proto::ClassificationConfig& config, const std::string& weights) {
-  if (config.model().type_vocab_size() > 1) return OkStatus();
+  const proto::BertModelConfig& model = config.model();
+  if (model.type_vocab_size() != 1 || !FamilyOf(model).pairs_have_types) return OkStatus();
   const Config& data = config.data();
   std::string pairs = data.text_pair().empty() ? "" : "data.text_pair";
   if (!data.glue().empty()) {

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/classification.pb.h"
 #include "dtrain/launch/internal/config_values.h"
 #include "dtrain/tasks/classification/config.h"
@@ -126,8 +128,9 @@ Status TakeLabels(const proto::ClassificationDataConfig& user, LabelKind kind,
 StatusOr<BertClassifierOptions> TrainedOptions(const TrainedClassifier& trained) {
   DT_ASSIGN_OR_RETURN(const SafetensorsFile tensors,
                       trained.checkpoint.OpenTensors("model.safetensors"));
-  const NamedTensor* const words = tensors.Find("bert.embeddings.word_embeddings.weight");
-  const NamedTensor* const head = tensors.Find("classifier.weight");
+  const NamedTensor* const words = tensors.Find(WordTableName(trained.config->model()));
+  const NamedTensor* const head = tensors.Find(
+      absl::StrCat(ToAbsl(FamilyOf(trained.config->model()).classifier.output), ".weight"));
   if (words == nullptr || head == nullptr) {
     return StorageError(trained.checkpoint.path() +
                         "/model.safetensors: holds no BERT classifier; give a checkpoint that "

@@ -36,7 +36,7 @@ StatusOr<std::unique_ptr<BertPretraining>> LoadPretrainingModel(const TrainedPre
                                                                 DType compute_type) {
   const auto& [checkpoint, config, own] = trained;
   DT_ASSIGN_OR_RETURN(const SafetensorsFile tensors, checkpoint.OpenTensors("model.safetensors"));
-  const NamedTensor* const bias = tensors.Find("cls.predictions.bias");
+  const NamedTensor* const bias = tensors.Find(FamilyOf(config.model()).masked_words.bias);
   const bool has_pairs = tensors.Find("cls.seq_relationship.weight") != nullptr;
   if (bias == nullptr || has_pairs != config.data().next_sentence()) {
     return StorageError(absl::StrFormat(

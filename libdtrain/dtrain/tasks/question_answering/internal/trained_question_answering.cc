@@ -45,7 +45,7 @@ StatusOr<std::unique_ptr<BertQuestionAnswering>> LoadSquadModel(const TrainedSqu
                                                                 DType compute_type) {
   const Checkpoint& checkpoint = trained.checkpoint;
   DT_ASSIGN_OR_RETURN(const SafetensorsFile tensors, checkpoint.OpenTensors("model.safetensors"));
-  const NamedTensor* const words = tensors.Find("bert.embeddings.word_embeddings.weight");
+  const NamedTensor* const words = tensors.Find(WordTableName(trained.config.model()));
   if (words == nullptr || tensors.Find("qa_outputs.weight") == nullptr) {
     return StorageError(checkpoint.path() +
                         "/model.safetensors: holds no BERT that answers questions; give a "

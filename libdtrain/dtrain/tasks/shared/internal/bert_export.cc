@@ -27,24 +27,32 @@ Json IdOf(std::string_view piece, const std::string& vocabulary) {
 
 Json ConfigJson(const BertExport& model, const std::string& vocabulary) {
   const BertOptions& encoder = model.encoder;
-  Json json = {{"architectures", {model.class_name}},
-               {"model_type", "bert"},
-               {"vocab_size", encoder.vocab_size},
-               {"hidden_size", encoder.hidden_size},
-               {"num_hidden_layers", encoder.num_layers},
-               {"num_attention_heads", encoder.num_heads},
-               {"intermediate_size", encoder.ffn_size},
-               {"hidden_act", HfActivationName(encoder.activation)},
-               {"hidden_dropout_prob", ShortestDecimal(encoder.dropout)},
-               {"attention_probs_dropout_prob", ShortestDecimal(encoder.attention_dropout)}};
-  if (model.classifier_dropout)
-    json["classifier_dropout"] = ShortestDecimal(*model.classifier_dropout);
-  json.update({{"max_position_embeddings", encoder.max_positions},
-               {"type_vocab_size", encoder.type_vocab_size},
-               {"initializer_range", ShortestDecimal(encoder.initializer_range)},
-               {"layer_norm_eps", ShortestDecimal(encoder.layer_norm_epsilon)},
-               {"pad_token_id", IdOf("[PAD]", vocabulary)},
-               {"position_embedding_type", "absolute"}});
+  const EncoderKeys& keys = encoder.family->keys;
+  Json json = {{"architectures", {model.class_name()}},
+               {"model_type", std::string(encoder.family->name)},
+               {"vocab_size", encoder.vocab_size}};
+  const auto set = [&json](std::string_view key, const Json& value) {
+    if (!key.empty()) json[std::string(key)] = value;
+  };
+  set(keys.embedding_size, encoder.embedding_width());
+  set(keys.hidden_size, encoder.hidden_size);
+  set(keys.num_layers, encoder.num_layers);
+  set(keys.num_heads, encoder.num_heads);
+  set(keys.ffn_size, encoder.ffn_size);
+  set(keys.activation, HfActivationName(encoder.activation));
+  set(keys.dropout, ShortestDecimal(encoder.dropout));
+  set(keys.attention_dropout, ShortestDecimal(encoder.attention_dropout));
+  if (model.classifier_dropout) {
+    set(keys.classifier_dropout, ShortestDecimal(*model.classifier_dropout));
+  }
+  json["max_position_embeddings"] = encoder.position_offset + encoder.max_positions;
+  set(keys.type_vocab_size, encoder.type_vocab_size);
+  json["initializer_range"] = ShortestDecimal(encoder.initializer_range);
+  set(keys.layer_norm_epsilon, ShortestDecimal(encoder.layer_norm_epsilon));
+  json["pad_token_id"] = encoder.family->positions_follow_padding
+                             ? Json(encoder.position_offset - 1)
+                             : IdOf("[PAD]", vocabulary);
+  json["position_embedding_type"] = "absolute";
   json.update(model.fields);
   json["torch_dtype"] = "float32";
   return json;
@@ -62,13 +70,18 @@ bool IsGoogles(const WordPieceOptions& tokenization) {
   return tokenization.behavior == WordPieceBehavior::kGoogle;
 }
 
-Json TokenizerConfigJson(const WordPieceOptions& tokenization, int64_t max_positions) {
+Json TokenizerConfigJson(const WordPieceOptions& tokenization, const BertOptions& encoder) {
   const Json strip_accents =
       tokenization.strip_accents ? Json(*tokenization.strip_accents) : Json(nullptr);
-  Json json = {{"tokenizer_class", "BertTokenizer"}, {"do_lower_case", tokenization.lower_case},
-               {"do_basic_tokenize", true},          {"never_split", nullptr},
-               {"strip_accents", strip_accents},     {"tokenize_chinese_chars", true},
-               {"model_max_length", max_positions},  {"clean_up_tokenization_spaces", false}};
+  const std::string tokenizer = std::string(encoder.family->class_name) + "Tokenizer";
+  Json json = {{"tokenizer_class", tokenizer},
+               {"do_lower_case", tokenization.lower_case},
+               {"do_basic_tokenize", true},
+               {"never_split", nullptr},
+               {"strip_accents", strip_accents},
+               {"tokenize_chinese_chars", true},
+               {"model_max_length", encoder.max_positions},
+               {"clean_up_tokenization_spaces", false}};
   // Read by our own programs alone.
   if (IsGoogles(tokenization)) json["dtrain_tokenizer"] = "google";
   json.update(SpecialTokensJson());
@@ -80,7 +93,7 @@ Json TokenizerConfigJson(const WordPieceOptions& tokenization, int64_t max_posit
 Status WriteBertExport(const BertExport& model, const Checkpoint& checkpoint,
                        const std::string& directory, bool overwrite) {
   DT_ASSIGN_OR_RETURN(const std::string vocabulary, checkpoint.ReadText("vocab.txt"));
-  const Json tokenizer = TokenizerConfigJson(model.tokenization, model.encoder.max_positions);
+  const Json tokenizer = TokenizerConfigJson(model.tokenization, model.encoder);
   if (IsGoogles(model.tokenization)) {
     LogWarning(
         "the model was trained with data.tokenizer=google, and Hugging Face's tokenizer cuts some "

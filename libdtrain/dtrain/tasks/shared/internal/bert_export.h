@@ -17,18 +17,21 @@ namespace dtrain::internal {
 
 // A BERT with whichever head; `encoder` and `parameters` belong to the model, which outlives this.
 struct BertExport {
-  std::string class_name;  // of transformers, whose names and shapes the parameters have
+  std::string head;  // how the name of transformers' class ends: "SequenceClassification"
   const BertOptions& encoder;
   ParameterSet& parameters;            // in host memory
   WordPieceOptions tokenization = {};  // of the texts it was trained on
   std::optional<float> classifier_dropout = std::nullopt;
   // Further fields of config.json that this class reads.
   nlohmann::ordered_json fields = nlohmann::ordered_json::object();
+
+  // The class of transformers whose names and shapes the parameters have.
+  std::string class_name() const { return std::string(encoder.family->class_name) + "For" + head; }
 };
 
 // Writes model.safetensors (float32), the checkpoint's vocab.txt, special_tokens_map.json,
-// tokenizer_config.json for BertTokenizer, and last config.json. UsageError: the folder is not
-// empty and may not be overwritten. StorageError: the checkpoint's vocabulary, or the disk.
+// tokenizer_config.json for the family's tokenizer, and last config.json. UsageError: the folder is
+// not empty and may not be overwritten. StorageError: the checkpoint's vocabulary, or the disk.
 Status WriteBertExport(const BertExport& model, const Checkpoint& checkpoint,
                        const std::string& directory, bool overwrite);
 

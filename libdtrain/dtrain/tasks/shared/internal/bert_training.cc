@@ -44,9 +44,11 @@ Status LoadPretrained(const BertSections& sections, const BertTraining& training
   }
   Status status = OkStatus();
   if (runtime.comm.is_root()) {
-    const StatusOr<PretrainedReport> report = LoadPretrainedWeights(
-        config.pretrained(), parameters,
-        {.may_be_new = training.heads, .allow_missing = config.allow_missing()});
+    const StatusOr<PretrainedReport> report =
+        LoadPretrainedWeights(config.pretrained(), parameters,
+                              {.family = &FamilyOf(config),
+                               .may_be_new = training.heads,
+                               .allow_missing = config.allow_missing()});
     status = report.status();
     if (report.ok()) {
       LogInfo(report->Describe());

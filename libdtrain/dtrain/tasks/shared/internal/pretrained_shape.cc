@@ -17,17 +17,21 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/base/internal/json_text.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/status.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/formats/weight_file.h"
+#include "dtrain/models/encoder_family.h"
 #include "dtrain/rules.pb.h"
 #include "dtrain/run.pb.h"
 #include "dtrain/runs/checkpoint_directory.h"
+#include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tokenizers/wordpiece.h"
 #include "nlohmann/json.hpp"
 
@@ -36,7 +40,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Status SetActivation(const std::string& name, const std::string& path,
+Status SetActivation(const std::string& name, std::string_view key, const std::string& path,
                      proto::BertModelConfig& model) {
   if (name == "gelu") {
     model.set_activation(proto::ModelConfig::gelu_erf);
@@ -45,9 +49,9 @@ Status SetActivation(const std::string& name, const std::string& path,
   } else if (name == "relu") {
     model.set_activation(proto::ModelConfig::relu);
   } else {
-    return StorageError(absl::StrFormat(
-        "%s: hidden_act is \"%s\"; it may be gelu, gelu_new, gelu_pytorch_tanh or relu", path,
-        name));
+    return StorageError(
+        absl::StrFormat("%s: %s is \"%s\"; it may be gelu, gelu_new, gelu_pytorch_tanh or relu",
+                        path, ToAbsl(key), name));
   }
   return OkStatus();
 }
@@ -59,45 +63,85 @@ StatusOr<nlohmann::json> ReadJsonObject(const std::string& path) {
   return json;
 }
 
-struct JsonField {
-  const char* key;    // of config.json
-  const char* field;  // of BertModelConfig
+// A size in config.json.
+struct JsonSize {
+  std::string_view key;  // "" where the family has none
+  const char* field;     // of BertModelConfig
+  int32_t otherwise;     // where neither the file nor the configuration has it
 };
-constexpr JsonField kSizes[] = {{"num_hidden_layers", "num_layers"},
-                                {"hidden_size", "hidden_size"},
-                                {"intermediate_size", "ffn_size"},
-                                {"num_attention_heads", "num_heads"},
-                                {"max_position_embeddings", "max_positions"},
-                                {"type_vocab_size", "type_vocab_size"}};
 
-// Sets the field, within the limits of the configuration's own, where the key is there.
-Status TakeSize(const nlohmann::json& json, const JsonField& size, const std::string& path,
+// Sets the field, within the limits of the configuration's own.
+Status TakeSize(const nlohmann::json& json, const JsonSize& size, const std::string& path,
                 proto::BertModelConfig& model) {
-  if (!json.contains(size.key)) return OkStatus();
-  const nlohmann::json& value = json[size.key];
   const google::protobuf::FieldDescriptor* const field =
       model.GetDescriptor()->FindFieldByName(size.field);
-  const proto::Rules& rules = field->options().GetExtension(proto::rules);
-  // One kind of segment is enough for texts that have no partner.
-  const double least = size.field == std::string_view("type_vocab_size") ? 1 : rules.min();
-  if (value.is_number_integer() && value >= std::max(least, 1.0) && value <= rules.max()) {
-    model.GetReflection()->SetInt32(&model, field, value.get<int32_t>());
+  const google::protobuf::Reflection& reflection = *model.GetReflection();
+  if (size.key.empty() || !json.contains(size.key)) {
+    const bool is_given = !size.key.empty() && reflection.HasField(model, field);
+    if (!is_given) reflection.SetInt32(&model, field, size.otherwise);
     return OkStatus();
   }
-  return StorageError(absl::StrFormat("%s: %s is %s, must be %.0f to %.0f", path, size.key,
-                                      internal::JsonText(value), std::max(least, 1.0),
-                                      rules.max()));
+  const nlohmann::json& value = json[std::string(size.key)];
+  const proto::Rules& rules = field->options().GetExtension(proto::rules);
+  const double least = std::max(rules.min(), 1.0);
+  if (value.is_number_integer() && value >= least && value <= rules.max()) {
+    reflection.SetInt32(&model, field, value.get<int32_t>());
+    return OkStatus();
+  }
+  return StorageError(absl::StrFormat("%s: %s is %s, must be %.0f to %.0f", path, ToAbsl(size.key),
+                                      internal::JsonText(value), least, rules.max()));
 }
 
-Status TakeEpsilon(const nlohmann::json& json, const std::string& path,
+Status TakeSizes(const nlohmann::json& json, const EncoderFamily& family, const std::string& path,
+                 proto::BertModelConfig& model) {
+  const EncoderKeys& keys = family.keys;
+  const EncoderDefaults& absent = family.defaults;
+  const JsonSize sizes[] = {{keys.num_layers, "num_layers", absent.num_layers},
+                            {keys.hidden_size, "hidden_size", absent.hidden_size},
+                            {keys.ffn_size, "ffn_size", absent.ffn_size},
+                            {keys.num_heads, "num_heads", absent.num_heads},
+                            {keys.embedding_size, "embedding_size", absent.embedding_size},
+                            {keys.type_vocab_size, "type_vocab_size", absent.type_vocab_size},
+                            {"max_position_embeddings", "max_positions", absent.position_rows}};
+  for (const JsonSize& size : sizes) DT_RETURN_IF_ERROR(TakeSize(json, size, path, model));
+  if (model.hidden_size() % model.num_heads() != 0) {
+    return StorageError(absl::StrFormat("%s: %s %d is no multiple of %s %d", path,
+                                        ToAbsl(keys.hidden_size), model.hidden_size(),
+                                        ToAbsl(keys.num_heads), model.num_heads()));
+  }
+  return OkStatus();
+}
+
+// Rows of the position table that belong to no position.
+Status TakePositionOffset(const nlohmann::json& json, const EncoderFamily& family,
+                          const std::string& path, proto::BertModelConfig& model) {
+  model.set_position_offset(0);
+  if (!family.positions_follow_padding) return OkStatus();
+  constexpr char kKey[] = "pad_token_id";
+  const nlohmann::json value = json.value(kKey, nlohmann::json(1));
+  const int32_t rows = model.max_positions();
+  if (!value.is_number_integer() || value < 0 || value > rows - 4) {
+    return StorageError(absl::StrFormat(
+        "%s: %s is %s; texts begin behind that row of the %d positions, and need some", path, kKey,
+        internal::JsonText(value), rows));
+  }
+  model.set_position_offset(value.get<int32_t>() + 1);
+  model.set_max_positions(rows - model.position_offset());
+  return OkStatus();
+}
+
+Status TakeEpsilon(const nlohmann::json& json, const EncoderFamily& family, const std::string& path,
                    proto::BertModelConfig& model) {
-  constexpr char kKey[] = "layer_norm_eps";
-  if (!json.contains(kKey)) return OkStatus();
+  const std::string key(family.keys.layer_norm_epsilon);
+  if (key.empty() || !model.has_layer_norm_epsilon()) {
+    model.set_layer_norm_epsilon(family.defaults.layer_norm_epsilon);
+  }
+  if (key.empty() || !json.contains(key)) return OkStatus();
   const proto::Rules& rules = model.GetDescriptor()
                                   ->FindFieldByName("layer_norm_epsilon")
                                   ->options()
                                   .GetExtension(proto::rules);
-  const nlohmann::json& value = json[kKey];
+  const nlohmann::json& value = json[key];
   const double given = value.is_number() ? value.get<double>() : 0.0;
   // As a float it may be 0.
   const float epsilon = given <= rules.max() ? static_cast<float>(given) : 0.0f;
@@ -105,44 +149,53 @@ Status TakeEpsilon(const nlohmann::json& json, const std::string& path,
     model.set_layer_norm_epsilon(epsilon);
     return OkStatus();
   }
-  return StorageError(absl::StrFormat("%s: %s is %s, must be above %g and at most %g", path, kKey,
+  return StorageError(absl::StrFormat("%s: %s is %s, must be above %g and at most %g", path, key,
                                       internal::JsonText(value), rules.above(), rules.max()));
 }
 
 // A vocabulary says it better: the table may have been padded.
 Status ReadVocabularySize(const std::string& path, proto::BertModelConfig& model) {
   DT_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonObject(path));
-  return TakeSize(json, {"vocab_size", "vocab_size"}, path, model);
+  return TakeSize(json, {"vocab_size", "vocab_size", 0}, path, model);
 }
 
-// With these the same weights are another function than the encoder here computes. Null, which
-// stands for the default, counts as not there.
-Status RefuseOtherEncoders(const nlohmann::json& json, const std::string& path) {
-  const std::pair<const char*, nlohmann::json> only[] = {
-      {"model_type", "bert"}, {"position_embedding_type", "absolute"}, {"is_decoder", false}};
+// The family of a config.json. Null, which stands for the default, counts as not there.
+StatusOr<const EncoderFamily*> FamilyIn(const nlohmann::json& json, const std::string& path) {
+  const nlohmann::json type = json.value("model_type", nlohmann::json());
+  const EncoderFamily* const family =
+      type.is_null() ? &BertFamily() : FindEncoderFamily(type.is_string() ? std::string(type) : "");
+  if (family == nullptr) {
+    std::vector<std::string> names;
+    for (const EncoderFamily* each : EncoderFamilies()) names.emplace_back(each->name);
+    return StorageError(absl::StrFormat("%s: model_type is %s; dtrain loads %s", path,
+                                        internal::JsonText(type), absl::StrJoin(names, ", ")));
+  }
+  // With others the same weights are another function than the encoder here computes.
+  const std::pair<const char*, nlohmann::json> only[] = {{"position_embedding_type", "absolute"},
+                                                         {"is_decoder", false}};
   for (const auto& [key, value] : only) {
     if (!json.contains(key) || json[key].is_null() || json[key] == value) continue;
-    return StorageError(absl::StrFormat("%s: %s is %s, not %s; give BERT's weights", path, key,
-                                        internal::JsonText(json[key]), internal::JsonText(value)));
+    return StorageError(absl::StrFormat("%s: %s is %s, not %s: dtrain computes no such encoder",
+                                        path, key, internal::JsonText(json[key]),
+                                        internal::JsonText(value)));
   }
-  return OkStatus();
+  return family;
 }
 
 Status ReadShape(const std::string& path, proto::BertModelConfig& model) {
   DT_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonObject(path));
-  DT_RETURN_IF_ERROR(RefuseOtherEncoders(json, path));
-  for (const JsonField& size : kSizes) DT_RETURN_IF_ERROR(TakeSize(json, size, path, model));
-  if (model.hidden_size() % model.num_heads() != 0) {
-    return StorageError(
-        absl::StrFormat("%s: hidden_size %d is no multiple of num_attention_heads %d", path,
-                        model.hidden_size(), model.num_heads()));
+  DT_ASSIGN_OR_RETURN(const EncoderFamily* const family, FamilyIn(json, path));
+  SetFamily(*family, model);
+  DT_RETURN_IF_ERROR(TakeSizes(json, *family, path, model));
+  DT_RETURN_IF_ERROR(TakePositionOffset(json, *family, path, model));
+  DT_RETURN_IF_ERROR(TakeEpsilon(json, *family, path, model));
+  const std::string activation(family->keys.activation);
+  if (json.contains(activation) && json[activation].is_string()) {
+    DT_RETURN_IF_ERROR(SetActivation(json[activation], activation, path, model));
   }
-  DT_RETURN_IF_ERROR(TakeEpsilon(json, path, model));
-  if (json.contains("hidden_act") && json["hidden_act"].is_string()) {
-    DT_RETURN_IF_ERROR(SetActivation(json["hidden_act"], path, model));
-  }
-  LogInfo(absl::StrFormat("%s: %d layers of %d, %d heads, ffn %d", path, model.num_layers(),
-                          model.hidden_size(), model.num_heads(), model.ffn_size()));
+  LogInfo(absl::StrFormat("%s: %s, %d layers of %d, %d heads, ffn %d", path, ToAbsl(family->title),
+                          model.num_layers(), model.hidden_size(), model.num_heads(),
+                          model.ffn_size()));
   return OkStatus();
 }
 
@@ -207,6 +260,9 @@ void TakeShape(const proto::BertModelConfig& from, proto::BertModelConfig& model
   model.set_max_positions(from.max_positions());
   model.set_type_vocab_size(from.type_vocab_size());
   model.set_vocab_size(from.vocab_size());
+  model.set_family(from.family());
+  model.set_embedding_size(from.embedding_size());
+  model.set_position_offset(from.position_offset());
 }
 
 // Shape and tokenizer of a model that dtrain trained.

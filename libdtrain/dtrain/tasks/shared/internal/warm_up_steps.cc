@@ -35,7 +35,7 @@ void FillTexts(const BertBatch& planned, const BertOptions& model, double share,
   batch.sequences = EvenSequences(ShareOf(share, static_cast<double>(planned.tokens)), texts);
   const int64_t tokens = batch.sequences.tokens();
   batch.token_ids = DrawIds(tokens, model.vocab_size, random);
-  batch.type_ids = DrawIds(tokens, model.type_vocab_size, random);
+  batch.type_ids = DrawIds(tokens, std::max<int64_t>(model.type_vocab_size, 1), random);
   batch.position_ids = PositionsOf(batch.sequences);
 }
 

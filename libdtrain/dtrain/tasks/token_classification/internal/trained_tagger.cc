@@ -48,7 +48,7 @@ StatusOr<std::unique_ptr<BertTokenClassifier>> LoadTagger(const TrainedTagger& t
                                                           DType compute_type) {
   const Checkpoint& checkpoint = trained.checkpoint;
   DT_ASSIGN_OR_RETURN(const SafetensorsFile tensors, checkpoint.OpenTensors("model.safetensors"));
-  const NamedTensor* const words = tensors.Find("bert.embeddings.word_embeddings.weight");
+  const NamedTensor* const words = tensors.Find(WordTableName(trained.config.model()));
   const NamedTensor* const head = tensors.Find("classifier.weight");
   const auto num_tags = static_cast<int64_t>(trained.tags.size());
   if (words == nullptr || head == nullptr || head->shape[0] != num_tags) {

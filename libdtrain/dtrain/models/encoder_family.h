@@ -1,0 +1,99 @@
+// encoder_family.h - what tells BERT and its relatives apart: names of weights, and the heads on
+// them. SPDX-License-Identifier: Apache-2.0
+//
+//   const EncoderFamily* family = FindEncoderFamily("distilbert");
+//   BertOptions options{.family = family != nullptr ? family : &BertFamily()};
+//
+// All of them are an embedding of tokens, a stack of encoder layers, and a head for each task. Each
+// family is described in a file of its own, models/families/NAME.cc, and nowhere else.
+#ifndef DTRAIN_MODELS_ENCODER_FAMILY_H_
+#define DTRAIN_MODELS_ENCODER_FAMILY_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "dtrain/nn/transformer_layer.h"
+#include "dtrain/ops/activation.h"
+
+namespace dtrain {
+
+// Names of the whole encoder in the keys of config.json; "" for what the family has no key for.
+struct EncoderKeys {
+  std::string_view num_layers = "num_hidden_layers";
+  std::string_view hidden_size = "hidden_size";
+  std::string_view ffn_size = "intermediate_size";
+  std::string_view num_heads = "num_attention_heads";
+  std::string_view embedding_size = "";
+  std::string_view type_vocab_size = "type_vocab_size";
+  std::string_view activation = "hidden_act";
+  std::string_view layer_norm_epsilon = "layer_norm_eps";
+  std::string_view dropout = "hidden_dropout_prob";
+  std::string_view attention_dropout = "attention_probs_dropout_prob";
+  std::string_view classifier_dropout = "classifier_dropout";
+};
+
+// Sizes where config.json leaves a key out, which stands for the default of transformers' class.
+struct EncoderDefaults {
+  int32_t num_layers = 12;
+  int32_t hidden_size = 768;
+  int32_t ffn_size = 3072;
+  int32_t num_heads = 12;
+  int32_t embedding_size = 0;  // 0: hidden_size
+  int32_t position_rows = 512;
+  int32_t type_vocab_size = 2;
+  float layer_norm_epsilon = 1e-12f;
+};
+
+// The head that classifies whole texts, from the last layer's first token x of each text:
+//   output(dropout(activation(dense(x))))   or, if the input is dropped, dense(dropout(x))
+struct ClassifierForm {
+  std::string_view dense = "bert.pooler.dense";  // also the scope of its weight and bias
+  Activation activation = Activation::kTanh;
+  bool drops_input = false;
+  std::string_view output = "classifier";
+  // Beginnings of the names that an encoder trained for something else does not have.
+  std::span<const std::string_view> new_names = {};
+};
+
+// The head that guesses masked words: LayerNorm(activation(dense(x))) words^T + bias.
+struct MaskedWordsForm {
+  std::string_view dense = "cls.predictions.transform.dense";
+  std::string_view norm = "cls.predictions.transform.LayerNorm";
+  std::string_view bias = "cls.predictions.bias";
+};
+
+// One family. All texts are static.
+struct EncoderFamily {
+  std::string_view name;        // model_type in config.json, and in the configuration with "_"
+  std::string_view title;       // for people
+  std::string_view class_name;  // how the names of transformers' classes begin
+  std::string_view encoder;     // scope of the encoder's parameters
+  std::string_view layers;      // scope of the stack, below the encoder's
+  LayerNames layer_names = {};
+  EncoderKeys keys = {};
+  EncoderDefaults defaults = {};
+  // The position table's first rows belong to no position: the first token of a text uses the row
+  // after that of the padding token's id (Liu et al. 2019 trained so, in fairseq).
+  bool positions_follow_padding = false;
+  ClassifierForm classifier = {};
+  MaskedWordsForm masked_words = {};
+  // A pair's second text has the tokens' type 1.
+  bool pairs_have_types = true;
+  bool has_next_sentence = false;  // pre-training may also guess whether one text follows another
+};
+
+const EncoderFamily& BertFamily();
+const EncoderFamily& DistilBertFamily();
+const EncoderFamily& ElectraFamily();
+const EncoderFamily& RobertaFamily();
+const EncoderFamily& XlmRobertaFamily();
+
+// All families, BERT first.
+std::span<const EncoderFamily* const> EncoderFamilies();
+// The family of a config.json's model_type, or null.
+const EncoderFamily* FindEncoderFamily(std::string_view name);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_MODELS_ENCODER_FAMILY_H_
