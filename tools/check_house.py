@@ -20,7 +20,7 @@ import subprocess
 import sys
 
 MAX_METHODS, MAX_MEMBERS = 20, 15
-MAX_EXPORTS, MAX_PUBLIC = 30, 42
+MAX_EXPORTS, MAX_PUBLIC = 30, 44
 MAX_PROGRAM, MAX_TRAINER = 40, 64
 CLASS = re.compile(r"\b(?:class|struct)\s+(?:\[\[\w+\]\]\s*)?(\w+(?:::\w+)*)(?:\s+final)?\s*(?::[^;{()]*)?\{")
 UNNAMED = re.compile(r"^namespace \{$(.*?)^\}  // namespace$", re.DOTALL | re.MULTILINE)

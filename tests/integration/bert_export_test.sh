@@ -52,6 +52,17 @@ cut -f 1,3- "$folder/test.tsv" >"$folder/x" && mv "$folder/x" "$folder/test.tsv"
 check classes data.label=label
 check distilbert data.label=label model.family=distilbert model.type_vocab_size=0
 check electra data.label=label model.family=electra model.embedding_size=20
+# Byte-level BPE of the golden file. The places of the older one leave out the space before a word.
+"$python" - "$here/../golden/byte_bpe.json" "$folder" <<'PYTHON'
+import json, os, sys
+for setting in json.load(open(sys.argv[1], encoding="utf-8"))["settings"]:
+    folder = os.path.join(sys.argv[2], "of " + setting["name"])
+    os.mkdir(folder)
+    open(os.path.join(folder, "tokenizer.json"), "w", encoding="utf-8").write(setting["file"])
+PYTHON
+roberta=(data.vocabulary="$folder/of roberta/tokenizer.json" model.family=roberta model.type_vocab_size=1
+  model.position_offset=2)
+check roberta data.label=label "${roberta[@]}"
 check labels data.label=short,you data.labels=multi model.vocab_size=4008
 
 # Answers, of questions that may have none.
@@ -61,6 +72,11 @@ done
 train "$bert_squad" answers data.train="$folder/train.json" data.max_question=16 \
   data.max_length=128 model.max_positions=128
 "$python" "$here/check_squad_export.py" compare "$dtrain" "$bert_squad" "$folder/answers" \
+  "$folder/test.json" 2>"$folder/log" || { cat "$folder/log"; exit 1; }
+train "$bert_squad" roberta-answers data.train="$folder/train.json" data.max_question=40 \
+  model.max_positions=600 "${roberta[@]}" data.max_length=600 \
+  data.vocabulary="$folder/of older roberta/tokenizer.json"
+"$python" "$here/check_squad_export.py" compare "$dtrain" "$bert_squad" "$folder/roberta-answers" \
   "$folder/test.json" 2>"$folder/log" || { cat "$folder/log"; exit 1; }
 
 # Guesses, with and without the next sentence.
@@ -76,5 +92,6 @@ check_pretraining BertForPreTraining
 check_pretraining BertForMaskedLM data.next_sentence=false
 check_pretraining DistilBertForMaskedLM data.next_sentence=false model.family=distilbert \
   model.type_vocab_size=0
+check_pretraining RobertaForMaskedLM data.next_sentence=false "${roberta[@]}"
 check_pretraining ElectraForMaskedLM data.next_sentence=false model.family=electra \
   model.embedding_size=20

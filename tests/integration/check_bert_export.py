@@ -42,7 +42,7 @@ def main():
         assert not any(report[k] for k in ("missing_keys", "unexpected_keys", "mismatched_keys")), report
         model.eval()
         tokenizers = [transformers.AutoTokenizer.from_pretrained(folder)]
-        if hasattr(transformers, "BertTokenizerFast"):
+        if model.config.model_type == "bert" and hasattr(transformers, "BertTokenizerFast"):
             tokenizers.append(transformers.BertTokenizerFast.from_pretrained(folder))
     worst = 0.0
     kind = model.config.problem_type

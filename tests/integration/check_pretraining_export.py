@@ -54,7 +54,7 @@ def main():
     assert torch.equal(decoder.bias, biases[0])
     hidden = []
     decoder.register_forward_hook(lambda module, inputs, output: hidden.append(inputs[0]))
-    encoded = tokenizer("one [MASK] two", return_tensors="pt")
+    encoded = tokenizer(f"one {tokenizer.mask_token} two", return_tensors="pt")
     assert tokenizer.mask_token_id in encoded.input_ids[0]
     with torch.no_grad():
         outputs = model(**encoded)

@@ -4,7 +4,7 @@
        check_squad_export.py compare DTRAIN BERT_SQUAD RUN QUESTIONS.json
 
 `questions` asks for the longest word of each text of the column `text`, in SQuAD's form; every third
-text does not have the word. `compare` exports the run, loads the folder with BertForQuestionAnswering
+text does not have the word. `compare` exports the run, loads the folder with the class of its family
 and its tokenizer, and compares logits of starts and ends with nbest_predictions.json; each text fits
 in one window. Ends with 77 (skipped) where torch or transformers is missing.
 """
@@ -67,7 +67,7 @@ def compare(dtrain, bert_squad, run, questions):
         subprocess.run([dtrain, "export-hf", run, folder], check=True, stdout=subprocess.DEVNULL)
         subprocess.run([bert_squad, "predict", f"--run_dir={run}", f"data.test={questions}",
                         f"predict.output={run}/answers"], check=True, stdout=subprocess.DEVNULL)
-        model, report = transformers.BertForQuestionAnswering.from_pretrained(
+        model, report = transformers.AutoModelForQuestionAnswering.from_pretrained(
             folder, output_loading_info=True)
         assert not any(report[k] for k in ("missing_keys", "unexpected_keys", "mismatched_keys")), report
         model.eval()

@@ -1,5 +1,5 @@
-// encoder_family.h - what tells BERT and its relatives apart: names of weights, and the heads on
-// them. SPDX-License-Identifier: Apache-2.0
+// encoder_family.h - what tells BERT and its relatives apart: names of weights, and heads.
+// SPDX-License-Identifier: Apache-2.0
 //
 //   const EncoderFamily* family = FindEncoderFamily("distilbert");
 //   BertOptions options{.family = family != nullptr ? family : &BertFamily()};

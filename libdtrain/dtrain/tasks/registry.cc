@@ -13,6 +13,7 @@
 #include "dtrain/tasks/pretraining/program.h"
 #include "dtrain/tasks/question_answering/program.h"
 #include "dtrain/tasks/shared/internal/trained_run.h"
+#include "dtrain/tasks/shared/internal/vocabulary_file.h"
 #include "dtrain/tasks/token_classification/program.h"
 #include "dtrain/tasks/translation/program.h"
 
@@ -25,8 +26,9 @@ const TaskProgram& ProgramOf(const Checkpoint& checkpoint) {
   const TaskProgram* writer = nullptr;
   for (const TaskProgram* const program : TaskPrograms()) {
     const auto& files = program->checkpoint_files;
-    const bool has_all = std::all_of(files.begin(), files.end(),
-                                     [&](std::string_view file) { return checkpoint.Has(file); });
+    const bool has_all = std::all_of(files.begin(), files.end(), [&](std::string_view file) {
+      return internal::HasCheckpointFile(checkpoint, file);
+    });
     if (!has_all) continue;
     if (writer == nullptr || files.size() > writer->checkpoint_files.size()) writer = program;
   }

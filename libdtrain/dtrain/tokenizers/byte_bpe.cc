@@ -12,7 +12,9 @@
 #include "dtrain/base/file.h"
 #include "dtrain/base/printable.h"
 #include "dtrain/base/utf8.h"
+#include "dtrain/data/internal/hash.h"
 #include "dtrain/tokenizers/internal/added_tokens.h"
+#include "dtrain/tokenizers/internal/byte_bpe_tables.h"
 #include "dtrain/tokenizers/internal/byte_level.h"
 #include "dtrain/tokenizers/internal/composition.h"
 #include "dtrain/tokenizers/internal/pair_merging.h"
@@ -22,24 +24,6 @@
 
 namespace dtrain {
 namespace internal {
-
-struct ByteBpeTables {
-  std::vector<std::string> pieces;  // by id, as the vocabulary writes them
-  std::vector<std::string> texts;   // by id, the bytes that they stand for
-  std::unordered_map<std::string_view, int32_t> id_of;
-  std::array<int32_t, 256> byte_ids{};  // kNoSymbol for a byte that is no piece
-  std::unordered_map<std::string_view, int32_t> id_of_text;  // only where merges may be ignored
-  PairTable merges{0};
-  AddedTokenMatcher raw_tokens{{}};         // of the text as it is
-  AddedTokenMatcher normalized_tokens{{}};  // of the normalised text
-  std::vector<RowPart> single;
-  std::vector<RowPart> pair;
-  int32_t unk_id = kNoSymbol;
-  bool composes = false;     // NFC
-  bool adds_space = false;   // in front of a part that has none
-  bool splits_words = true;  // by GPT-2's pattern
-  bool ignores_merges = false;
-};
 
 struct ByteBpeScratch {
   explicit ByteBpeScratch(size_t cache_bytes) : cache(cache_bytes) {}
@@ -186,11 +170,36 @@ void ReadAddedTokens(const TokenizerFile& file, ByteBpeTables& tables) {
       normalized.back().content = Compose(token.content);
     }
   }
+  const auto plain = [](std::vector<AddedToken> tokens) {
+    std::erase_if(tokens, [](const AddedToken& token) { return token.is_special; });
+    return AddedTokenMatcher(std::move(tokens));
+  };
+  tables.plain_raw_tokens = plain(raw);
+  tables.plain_normalized_tokens = plain(normalized);
   tables.raw_tokens = AddedTokenMatcher(std::move(raw));
   tables.normalized_tokens = AddedTokenMatcher(std::move(normalized));
 }
 
 }  // namespace
+
+void MergeWord(const ByteBpeTables& tables, std::string_view word, MergeScratch& scratch) {
+  std::vector<MergeScratch::Symbol>& symbols = scratch.symbols;
+  symbols.clear();
+  if (tables.ignores_merges) {
+    if (const auto whole = tables.id_of_text.find(word); whole != tables.id_of_text.end()) {
+      symbols.push_back({whole->second, -1, -1, 0, static_cast<uint32_t>(word.size())});
+      return;
+    }
+  }
+  for (size_t i = 0; i < word.size(); ++i) {
+    const auto index = static_cast<int32_t>(i);
+    symbols.push_back({tables.byte_ids[static_cast<uint8_t>(word[i])], index - 1, index + 1,
+                       static_cast<uint32_t>(i), 1});
+  }
+  symbols.back().next = -1;
+  MergeSymbols(tables.merges, nullptr, scratch);
+}
+
 }  // namespace internal
 
 ByteBpeTokenizer::ByteBpeTokenizer(std::shared_ptr<const internal::ByteBpeTables> tables)
@@ -207,6 +216,7 @@ StatusOr<ByteBpeTokenizer> ByteBpeTokenizer::FromJson(std::string_view text,
   DT_ASSIGN_OR_RETURN(const internal::TokenizerFile file, internal::ParseTokenizerFile(text, name));
   DT_RETURN_IF_ERROR(internal::CheckModel(file));
   auto tables = std::make_shared<internal::ByteBpeTables>();
+  tables->hash = internal::StableHash(text, internal::StableHash("byte-level BPE"));
   DT_RETURN_IF_ERROR(internal::ReadNormalizer(file.normalizer, file, *tables));
   DT_RETURN_IF_ERROR(internal::ReadPreTokenizer(file, *tables));
   DT_ASSIGN_OR_RETURN(tables->pieces,
@@ -256,34 +266,28 @@ int32_t ByteBpeTokenizer::IdOf(std::string_view piece) const {
   return found == tables_->id_of.end() ? -1 : found->second;
 }
 
+uint64_t ByteBpeTokenizer::Hash() const { return tables_->hash; }
+int32_t ByteBpeTokenizer::unk_id() const { return tables_->unk_id; }
+const std::vector<internal::RowPart>& ByteBpeTokenizer::row(bool of_pair) const {
+  return of_pair ? tables_->pair : tables_->single;
+}
+
 int32_t ByteBpeTokenizer::vocab_size() const {
   return static_cast<int32_t>(tables_->pieces.size());
 }
 
-ByteBpeEncoder::ByteBpeEncoder(ByteBpeTokenizer tokenizer, size_t cache_bytes)
+ByteBpeEncoder::ByteBpeEncoder(ByteBpeTokenizer tokenizer, size_t cache_bytes,
+                               bool match_special_tokens)
     : tokenizer_(std::move(tokenizer)),
+      match_special_tokens_(match_special_tokens),
       scratch_(std::make_unique<internal::ByteBpeScratch>(cache_bytes)) {}
 ByteBpeEncoder::ByteBpeEncoder(ByteBpeEncoder&&) noexcept = default;
 ByteBpeEncoder& ByteBpeEncoder::operator=(ByteBpeEncoder&&) noexcept = default;
 ByteBpeEncoder::~ByteBpeEncoder() = default;
 
 void ByteBpeEncoder::MergeWord(std::string_view word, std::vector<int32_t>& ids) {
-  const internal::ByteBpeTables& tables = *tokenizer_.tables_;
-  if (tables.ignores_merges) {
-    if (const auto whole = tables.id_of_text.find(word); whole != tables.id_of_text.end()) {
-      ids.push_back(whole->second);
-      return;
-    }
-  }
-  std::vector<internal::MergeScratch::Symbol>& symbols = scratch_->merge.symbols;
-  symbols.clear();
-  for (size_t i = 0; i < word.size(); ++i) {
-    const auto index = static_cast<int32_t>(i);
-    symbols.push_back({tables.byte_ids[static_cast<uint8_t>(word[i])], index - 1, index + 1,
-                       static_cast<uint32_t>(i), 1});
-  }
-  symbols.back().next = -1;
-  internal::MergeSymbols(tables.merges, nullptr, scratch_->merge);
+  const std::vector<internal::MergeScratch::Symbol>& symbols = scratch_->merge.symbols;
+  internal::MergeWord(*tokenizer_.tables_, word, scratch_->merge);
   for (int32_t i = 0; i >= 0; i = symbols[static_cast<size_t>(i)].next) {
     const int32_t id = symbols[static_cast<size_t>(i)].symbol;
     if (id >= 0) ids.push_back(id);
@@ -325,17 +329,19 @@ void ByteBpeEncoder::Encode(std::string_view text, std::vector<int32_t>& ids) {
     text = scratch_->valid;
   }
   const auto take = [&](int32_t id) { ids.push_back(id); };
-  tables.raw_tokens.Split(
-      text,
-      [&](std::string_view part) {
-        if (tables.composes && internal::MayCompose(part)) {
-          scratch_->composed = internal::Compose(part);
-          part = scratch_->composed;
-        }
-        tables.normalized_tokens.Split(
-            part, [&](std::string_view words) { EncodeWords(words, ids); }, take);
-      },
-      take);
+  tables.raw(match_special_tokens_)
+      .Split(
+          text,
+          [&](std::string_view part) {
+            if (tables.composes && internal::MayCompose(part)) {
+              scratch_->composed = internal::Compose(part);
+              part = scratch_->composed;
+            }
+            tables.normalized(match_special_tokens_)
+                .Split(
+                    part, [&](std::string_view words) { EncodeWords(words, ids); }, take);
+          },
+          take);
 }
 
 void ByteBpeEncoder::EncodeRow(std::string_view first, std::optional<std::string_view> second,

@@ -30,7 +30,10 @@ namespace dtrain {
 namespace internal {
 struct ByteBpeTables;
 struct ByteBpeScratch;
+struct RowPart;
 }  // namespace internal
+
+struct TokenSpan;
 
 // Immutable, and safe to share between threads. Copies share their tables.
 class ByteBpeTokenizer {
@@ -42,6 +45,13 @@ class ByteBpeTokenizer {
   // The same from the file's text; `name` is for messages.
   static StatusOr<ByteBpeTokenizer> FromJson(std::string_view text, const std::string& name);
 
+  // Appends the ids of `text` (valid UTF-8) and the place of each token in it, without the space in
+  // front of a word (nothing of a token of white space). A token that is a part of a character has
+  // the whole character's place; where characters were composed, it has that of all of them.
+  // Special tokens such as <mask> are text here.
+  void EncodeWithSpans(std::string_view text, std::vector<int32_t>& ids,
+                       std::vector<TokenSpan>& spans) const;
+
   // The bytes that ids stand for; added tokens as their text. Each id is in [0, vocab_size()).
   std::string Decode(std::span<const int32_t> ids) const;
 
@@ -51,10 +61,17 @@ class ByteBpeTokenizer {
   int32_t IdOf(std::string_view piece) const;
   // One more than the largest id.
   int32_t vocab_size() const;
+  // The piece of bytes that are no pieces; -1 if they are left out.
+  int32_t unk_id() const;
+  // A hash of the file's text, the same on every machine.
+  uint64_t Hash() const;
 
  private:
   friend class ByteBpeEncoder;
+  friend class TextTokenizer;
   explicit ByteBpeTokenizer(std::shared_ptr<const internal::ByteBpeTables> tables);
+  // The parts of the row of one text, or of two.
+  const std::vector<internal::RowPart>& row(bool of_pair) const;
 
   std::shared_ptr<const internal::ByteBpeTables> tables_;
 };
@@ -62,7 +79,9 @@ class ByteBpeTokenizer {
 // Encodes many texts on one thread. It caches the words it has seen, up to a memory limit.
 class ByteBpeEncoder {
  public:
-  explicit ByteBpeEncoder(ByteBpeTokenizer tokenizer, size_t cache_bytes = size_t{4} << 20);
+  // Unless match_special_tokens, special tokens such as <mask> are text wherever a text has them.
+  explicit ByteBpeEncoder(ByteBpeTokenizer tokenizer, size_t cache_bytes = size_t{4} << 20,
+                          bool match_special_tokens = true);
   ByteBpeEncoder(ByteBpeEncoder&&) noexcept;
   ByteBpeEncoder& operator=(ByteBpeEncoder&&) noexcept;
   ~ByteBpeEncoder();
@@ -84,6 +103,7 @@ class ByteBpeEncoder {
   void MergeWord(std::string_view word, std::vector<int32_t>& ids);
 
   ByteBpeTokenizer tokenizer_;
+  bool match_special_tokens_;
   std::unique_ptr<internal::ByteBpeScratch> scratch_;
 };
 

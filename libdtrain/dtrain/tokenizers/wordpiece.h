@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
+#include "dtrain/tokenizers/encoded_texts.h"
 
 namespace dtrain {
 
@@ -68,13 +69,6 @@ struct WordPieceRowOptions {
   // token more. In Google's behaviour this is the first side. In Hugging Face's it is the side that
   // was longer, or the second if both were equally long.
   int max_length = 0;
-};
-
-// The place of a token in its text: bytes [begin, end).
-struct TokenSpan {
-  int32_t begin = 0;
-  int32_t end = 0;
-  friend bool operator==(const TokenSpan&, const TokenSpan&) = default;
 };
 
 // Returns the pieces of a vocabulary, one a line, in the order of their ids: the text of a
@@ -171,21 +165,6 @@ class WordPieceEncoder {
  private:
   WordPieceTokenizer tokenizer_;
   std::unique_ptr<internal::WordPieceTextEncoder> text_encoder_;
-};
-
-// Row i consists of ids[offsets[i]] to ids[offsets[i + 1] - 1]. Its first type0_sizes[i] tokens
-// have type 0, the others type 1.
-struct EncodedTexts {
-  std::vector<int32_t> ids;
-  std::vector<int64_t> offsets;      // [rows + 1]
-  std::vector<int64_t> type0_sizes;  // [rows]
-
-  int64_t num_rows() const { return static_cast<int64_t>(type0_sizes.size()); }
-  // The ids of row i.
-  std::span<const int32_t> row(size_t i) const {
-    return std::span(ids).subspan(static_cast<size_t>(offsets[i]),
-                                  static_cast<size_t>(offsets[i + 1] - offsets[i]));
-  }
 };
 
 // One encoder per thread, kept from batch to batch so that their caches stay useful.

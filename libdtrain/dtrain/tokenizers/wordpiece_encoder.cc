@@ -5,40 +5,13 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/base/thread_pool.h"
-#include "dtrain/data/internal/parallel_parts.h"
+#include "dtrain/tokenizers/internal/row_batches.h"
 #include "dtrain/tokenizers/internal/row_sizes.h"
 #include "dtrain/tokenizers/internal/wordpiece_tables.h"
 #include "dtrain/tokenizers/internal/wordpiece_text.h"
 #include "dtrain/tokenizers/wordpiece.h"
 
 namespace dtrain {
-namespace {
-
-size_t BytesOf(std::span<const std::string_view> first, std::span<const std::string_view> second,
-               size_t row) {
-  // Each row has a fixed cost too.
-  return first[row].size() + (second.empty() ? 0 : second[row].size()) + 16;
-}
-
-// The first rows of parts with about equal numbers of bytes, followed by the number of rows.
-std::vector<size_t> PartBegins(std::span<const std::string_view> first,
-                               std::span<const std::string_view> second, size_t num_parts) {
-  size_t total = 0;
-  for (size_t i = 0; i < first.size(); ++i) total += BytesOf(first, second, i);
-  std::vector<size_t> begins = {0};
-  size_t done = 0;
-  for (size_t i = 0; i < first.size(); ++i) {
-    while (begins.size() < num_parts && done >= total * begins.size() / num_parts) {
-      begins.push_back(i);
-    }
-    done += BytesOf(first, second, i);
-  }
-  begins.resize(num_parts + 1, first.size());
-  return begins;
-}
-
-}  // namespace
-
 WordPieceEncoder::WordPieceEncoder(WordPieceTokenizer tokenizer, size_t cache_bytes)
     : tokenizer_(std::move(tokenizer)),
       text_encoder_(
@@ -92,36 +65,10 @@ WordPieceBatchEncoder::WordPieceBatchEncoder(const WordPieceTokenizer& tokenizer
 EncodedTexts WordPieceBatchEncoder::Encode(std::span<const std::string_view> first,
                                            std::span<const std::string_view> second,
                                            const WordPieceRowOptions& options) {
-  DT_CHECK(second.empty() || second.size() == first.size())
-      << first.size() << " first texts, " << second.size() << " second ones";
-  const size_t num_parts = encoders_.size();
-  const std::vector<size_t> begins = PartBegins(first, second, num_parts);
-  std::vector<std::vector<int32_t>> parts(num_parts);
-  EncodedTexts result;
-  result.offsets.resize(first.size() + 1);
-  result.type0_sizes.resize(first.size());
-  internal::ForEachPart(num_parts, [&](size_t p) {
-    size_t bytes = 0;
-    for (size_t i = begins[p]; i < begins[p + 1]; ++i) bytes += BytesOf(first, second, i);
-    parts[p].reserve(bytes / 4);
-    for (size_t i = begins[p]; i < begins[p + 1]; ++i) {
-      const size_t before = parts[p].size();
-      std::optional<std::string_view> other;
-      if (!second.empty()) other = second[i];
-      result.type0_sizes[i] = encoders_[p].EncodeRow(first[i], other, options, parts[p]);
-      result.offsets[i + 1] = static_cast<int64_t>(parts[p].size() - before);
-    }
-  });
-  for (size_t i = 0; i < first.size(); ++i) result.offsets[i + 1] += result.offsets[i];
-  if (num_parts == 1) {
-    result.ids = std::move(parts[0]);
-    return result;
-  }
-  result.ids.resize(static_cast<size_t>(result.offsets.back()));
-  internal::ForEachPart(num_parts, [&](size_t p) {
-    std::copy(parts[p].begin(), parts[p].end(), result.ids.begin() + result.offsets[begins[p]]);
-  });
-  return result;
+  return internal::EncodeRows(
+      encoders_, first, second,
+      [&](WordPieceEncoder& encoder, std::string_view text, std::optional<std::string_view> other,
+          std::vector<int32_t>& ids) { return encoder.EncodeRow(text, other, options, ids); });
 }
 
 }  // namespace dtrain

@@ -1,5 +1,5 @@
-// electra.cc - ELECTRA: Clark et al., "ELECTRA: Pre-training Text Encoders as Discriminators"
-// (2020). SPDX-License-Identifier: Apache-2.0
+// electra.cc - ELECTRA: Clark et al., "Pre-training Text Encoders as Discriminators" (2020).
+// SPDX-License-Identifier: Apache-2.0
 //
 // BERT's encoder, whose embeddings may be narrower than its layers. Published folders hold the
 // discriminator, which is fine-tuned, or the generator, which guesses masked words.

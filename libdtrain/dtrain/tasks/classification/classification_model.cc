@@ -43,7 +43,7 @@ EncodedTexts Tokenize(const ClassificationModel& trained, std::span<const Classi
     first.push_back(text.text);
     if (pairs) second.push_back(*text.pair);
   }
-  return WordPieceBatchEncoder(trained.tokenizer)
+  return TextBatchEncoder(trained.tokenizer)
       .Encode(first, second, {.max_length = static_cast<int>(trained.max_length)});
 }
 
@@ -60,8 +60,8 @@ StatusOr<ClassificationModel> MakeClassificationModel(const TrainedClassifier& t
   const proto::ClassificationDataConfig& data = trained.config->data();
   DT_ASSIGN_OR_RETURN(std::unique_ptr<BertClassifier> model,
                       LoadClassifier(trained, device, compute_type));
-  StatusOr<WordPieceTokenizer> tokenizer =
-      WordPieceTokenizer::Load(data.vocabulary(), internal::TokenizationOf(data));
+  StatusOr<TextTokenizer> tokenizer =
+      TextTokenizer::Load(data.vocabulary(), internal::TokenizationOf(data));
   if (!tokenizer.ok()) return internal::AsStorageError(tokenizer.status());
   DT_ASSIGN_OR_RETURN(std::string config_text, trained.checkpoint.ReadText("config.textproto"));
   return ClassificationModel{.path = trained.checkpoint.path(),

@@ -21,7 +21,7 @@
 #include "dtrain/base/status.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/tasks/shared/load_model.h"
-#include "dtrain/tokenizers/wordpiece.h"
+#include "dtrain/tokenizers/text_tokenizer.h"
 
 namespace dtrain {
 
@@ -43,7 +43,7 @@ struct ClassificationModel {
   std::vector<std::string> label_names;  // of the outputs; none of kValue
   int64_t max_length = 128;              // tokens of a text that the run was trained with
   DType compute_type = DType::kFloat32;
-  WordPieceTokenizer tokenizer;
+  TextTokenizer tokenizer;
   std::shared_ptr<BertClassifier> model;  // shared by copies
 };
 

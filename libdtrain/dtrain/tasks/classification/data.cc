@@ -225,9 +225,8 @@ void WarnOfOneClass(const ClassificationReport& train) {
 StatusOr<ClassifierData> PrepareOnRoot(const Config& config, const ClassifierDataOptions& options) {
   SetPlan plan(config, options);
   DT_ASSIGN_OR_RETURN(std::vector<PlannedSet> sets, plan.Make());
-  DT_ASSIGN_OR_RETURN(
-      const WordPieceTokenizer tokenizer,
-      WordPieceTokenizer::Load(config.vocabulary(), internal::TokenizationOf(config)));
+  DT_ASSIGN_OR_RETURN(const TextTokenizer tokenizer,
+                      TextTokenizer::Load(config.vocabulary(), internal::TokenizationOf(config)));
   internal::WarnOfCapitals(tokenizer, config.vocabulary());
   ClassifierData data{.train = {}, .dev = {}, .test = {}, .main_metric = plan.main_metric()};
   std::vector<std::string> classes;

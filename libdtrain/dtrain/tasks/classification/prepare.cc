@@ -29,7 +29,7 @@ using Json = nlohmann::ordered_json;
 // Increase this when equal inputs and options no longer give equal shards.
 constexpr int kVersion = 3;
 
-StatusOr<uint64_t> ComputeKey(const ClassificationInput& input, const WordPieceTokenizer& tokenizer,
+StatusOr<uint64_t> ComputeKey(const ClassificationInput& input, const TextTokenizer& tokenizer,
                               internal::InputFiles& files) {
   std::string identity =
       absl::StrFormat("version %d, tokenizer %016x, max_length %d, %s\n", kVersion,
@@ -99,7 +99,7 @@ StatusOr<ClassificationReport> FindEarlier(const std::string& path, uint64_t key
 
 class Preparation {
  public:
-  Preparation(const ClassificationInput& input, const WordPieceTokenizer& tokenizer,
+  Preparation(const ClassificationInput& input, const TextTokenizer& tokenizer,
               ClassificationShardWriter writer, ClassificationReport& report)
       : input_(input), encoder_(tokenizer), writer_(std::move(writer)), report_(report) {}
 
@@ -246,7 +246,7 @@ class Preparation {
   }
 
   const ClassificationInput& input_;
-  WordPieceBatchEncoder encoder_;
+  TextBatchEncoder encoder_;
   ClassificationShardWriter writer_;
   ClassificationReport& report_;
   bool collects_ = false;
@@ -298,7 +298,7 @@ std::string ClassificationReport::Describe() const {
 }
 
 StatusOr<ClassificationReport> PrepareClassification(const ClassificationInput& input,
-                                                     const WordPieceTokenizer& tokenizer) {
+                                                     const TextTokenizer& tokenizer) {
   const Timer timer;
   DT_RETURN_IF_ERROR(CheckInput(input));
   const internal::ScopedNumThreads threads(input.num_threads > 0 ? input.num_threads

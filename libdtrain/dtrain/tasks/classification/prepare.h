@@ -24,7 +24,7 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/tasks/classification/example_reader.h"
-#include "dtrain/tokenizers/wordpiece.h"
+#include "dtrain/tokenizers/text_tokenizer.h"
 
 namespace dtrain {
 
@@ -63,7 +63,7 @@ struct ClassificationReport {
 // change meanwhile, if rows are bad and that is an error or there are too many, or if no row is
 // left. Returns StorageError if cache_dir cannot be written.
 StatusOr<ClassificationReport> PrepareClassification(const ClassificationInput& input,
-                                                     const WordPieceTokenizer& tokenizer);
+                                                     const TextTokenizer& tokenizer);
 
 }  // namespace dtrain
 

@@ -67,7 +67,7 @@ class ClassificationTask final
     return IdentityOf(TrainingData(), Measured(), ModelTextOf(options_.model.bert));
   }
   CheckpointContents checkpoint() const override {
-    return ContentsOf(CheckpointFiles(), {"vocab.txt", "labels.txt"});
+    return ContentsOf(CheckpointFiles(), {"vocab.txt", "tokenizer.json", "labels.txt"});
   }
 
   // The metrics of the dev sets, those after the first under their names:

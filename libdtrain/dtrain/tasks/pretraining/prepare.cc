@@ -37,7 +37,7 @@ constexpr int64_t kMaxLineBytes = int64_t{64} << 20;
 // Number of a document's tokens that are read before it goes to one of the two shards.
 constexpr size_t kDecidingTokens = size_t{1} << 16;
 
-StatusOr<uint64_t> ComputeKey(const DocumentsInput& input, const WordPieceTokenizer& tokenizer,
+StatusOr<uint64_t> ComputeKey(const DocumentsInput& input, const TextTokenizer& tokenizer,
                               internal::InputFiles& files) {
   std::string identity = absl::StrFormat(
       "version %d, tokenizer %016x, max_length %d, split_sentences %d, held_out %.17g\n", kVersion,
@@ -191,9 +191,13 @@ class DocumentSplit {
 
 class Preparation {
  public:
-  Preparation(const DocumentsInput& input, const WordPieceTokenizer& tokenizer,
-              DocumentSplit& documents, DocumentsReport& report)
-      : input_(input), encoder_(tokenizer), documents_(documents), report_(report) {}
+  Preparation(const DocumentsInput& input, const TextTokenizer& tokenizer, DocumentSplit& documents,
+              DocumentsReport& report)
+      : input_(input),
+        form_(tokenizer.row()),
+        encoder_(tokenizer),
+        documents_(documents),
+        report_(report) {}
 
   Status AddFile(const std::string& path) {
     DT_ASSIGN_OR_RETURN(TextReader reader,
@@ -227,7 +231,8 @@ class Preparation {
       if (i == block.ends.size()) break;
       const std::span<const int32_t> row = encoded.row(i);
       // The ids without [CLS] and [SEP].
-      DT_RETURN_IF_ERROR(AddText(row.subspan(1, row.size() - 2)));
+      DT_RETURN_IF_ERROR(AddText(
+          row.subspan(form_.before.size(), row.size() - static_cast<size_t>(form_.single_size()))));
     }
     return OkStatus();
   }
@@ -253,12 +258,13 @@ class Preparation {
   }
 
   const DocumentsInput& input_;
-  WordPieceBatchEncoder encoder_;
+  const RowForm& form_;
+  TextBatchEncoder encoder_;
   DocumentSplit& documents_;
   DocumentsReport& report_;
 };
 
-Status CheckInput(const DocumentsInput& input, const WordPieceTokenizer& tokenizer) {
+Status CheckInput(const DocumentsInput& input, const TextTokenizer& tokenizer) {
   if (input.name.empty() || input.name.find('/') != std::string::npos) {
     return UsageError("a set of documents needs a name without a slash, not \"" + input.name +
                       "\"");
@@ -276,15 +282,16 @@ Status CheckInput(const DocumentsInput& input, const WordPieceTokenizer& tokeniz
   }
   if (input.num_threads < 0) return UsageError("num_threads must be at least 0 (0: all)");
   if (tokenizer.mask_id() < 0) {
-    return UsageError("the vocabulary has no [MASK]; give one that BERT was pre-trained with");
+    return UsageError(
+        "the vocabulary has no [MASK] or <mask>; give one that an encoder was pre-trained with");
   }
-  if (*tokenizer.options().match_special_tokens) {
+  if (tokenizer.matches_special_tokens()) {
     return UsageError("pre-training needs match_special_tokens=false");
   }
   return OkStatus();
 }
 
-DocumentShardInfo InfoOf(const WordPieceTokenizer& tokenizer, uint64_t key) {
+DocumentShardInfo InfoOf(const TextTokenizer& tokenizer, uint64_t key) {
   DocumentShardInfo info{.vocab_size = tokenizer.vocab_size(),
                          .vocab_hash = tokenizer.Hash(),
                          .key = key,
@@ -292,7 +299,7 @@ DocumentShardInfo InfoOf(const WordPieceTokenizer& tokenizer, uint64_t key) {
                          .sep_id = tokenizer.sep_id(),
                          .mask_id = tokenizer.mask_id()};
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    info.continues_word.push_back(tokenizer.Piece(id).starts_with("##"));
+    info.continues_word.push_back(tokenizer.ContinuesWord(id));
   }
   return info;
 }
@@ -346,7 +353,7 @@ std::optional<DocumentsReport> FindEarlier(const std::string& path,
   return std::nullopt;
 }
 
-Status WriteShards(const DocumentsInput& input, const WordPieceTokenizer& tokenizer, uint64_t key,
+Status WriteShards(const DocumentsInput& input, const TextTokenizer& tokenizer, uint64_t key,
                    const internal::InputFiles& files, DocumentsReport& report) {
   const Timer timer;
   DT_RETURN_IF_ERROR(MakeDirectories(input.cache_dir));
@@ -397,7 +404,7 @@ std::string DocumentsReport::Describe() const {
 }
 
 StatusOr<DocumentsReport> PrepareDocuments(const DocumentsInput& input,
-                                           const WordPieceTokenizer& tokenizer) {
+                                           const TextTokenizer& tokenizer) {
   DT_RETURN_IF_ERROR(CheckInput(input, tokenizer));
   const internal::ScopedNumThreads threads(input.num_threads > 0 ? input.num_threads
                                                                  : NumThreads());

@@ -30,7 +30,7 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
-#include "dtrain/tokenizers/wordpiece.h"
+#include "dtrain/tokenizers/text_tokenizer.h"
 
 namespace dtrain {
 
@@ -74,7 +74,7 @@ struct DocumentsReport {
 // be read or change meanwhile, if a line is not UTF-8, if no document is kept, or if fewer than
 // min_held_out are held out. Returns StorageError if cache_dir cannot be written.
 StatusOr<DocumentsReport> PrepareDocuments(const DocumentsInput& input,
-                                           const WordPieceTokenizer& tokenizer);
+                                           const TextTokenizer& tokenizer);
 
 }  // namespace dtrain
 

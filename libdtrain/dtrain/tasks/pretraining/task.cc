@@ -261,7 +261,7 @@ StatusOr<EvaluationResult> PretrainingTask::Evaluate(Context& ctx) {
 
 // Where examples begin and what is masked in them belongs to a position too.
 CheckpointContents PretrainingTask::checkpoint() const {
-  return ContentsOf(CheckpointFiles(), {"vocab.txt"});
+  return ContentsOf(CheckpointFiles(), {"vocab.txt", "tokenizer.json"});
 }
 
 Identity PretrainingTask::identity() const {

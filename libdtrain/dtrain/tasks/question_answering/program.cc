@@ -26,8 +26,8 @@ namespace {
 StatusOr<std::unique_ptr<SquadTask>> MakeTask(const proto::SquadConfig& config, uint64_t seed,
                                               Runtime& runtime) {
   const proto::SquadDataConfig& data = config.data();
-  DT_ASSIGN_OR_RETURN(const WordPieceTokenizer tokenizer,
-                      WordPieceTokenizer::Load(data.vocabulary(), internal::TokenizationOf(data)));
+  DT_ASSIGN_OR_RETURN(const TextTokenizer tokenizer,
+                      TextTokenizer::Load(data.vocabulary(), internal::TokenizationOf(data)));
   if (runtime.comm.is_root()) internal::WarnOfCapitals(tokenizer, data.vocabulary());
   const proto::BertTrainerConfig& trainer = config.trainer();
   SquadTaskOptions options{.train = {data.train().begin(), data.train().end()},

@@ -22,7 +22,7 @@
 #include "dtrain/base/status.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/tasks/shared/load_model.h"
-#include "dtrain/tokenizers/wordpiece.h"
+#include "dtrain/tokenizers/text_tokenizer.h"
 
 namespace dtrain {
 
@@ -70,7 +70,7 @@ struct QuestionAnsweringModel {
   SquadWindowOptions windows = {};  // as the run was trained
   SquadAnswerOptions answers = {};  // allow_none: it learned that there may be no answer
   DType compute_type = DType::kFloat32;
-  WordPieceTokenizer tokenizer;
+  TextTokenizer tokenizer;
   std::shared_ptr<BertQuestionAnswering> model;  // shared by copies
 };
 

@@ -24,7 +24,7 @@ std::string AnswersText(bool allow_none) {
 }
 
 StatusOr<std::unique_ptr<SquadTask>> SquadTask::Create(const SquadTaskOptions& options,
-                                                       const WordPieceTokenizer& tokenizer,
+                                                       const TextTokenizer& tokenizer,
                                                        Communicator& comm) {
   DT_RETURN_IF_ERROR(CheckComputeType(options.compute_type, options.device));
   SquadTaskOptions fitted = options;

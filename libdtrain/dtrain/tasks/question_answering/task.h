@@ -42,7 +42,7 @@ class SquadTask final : public WalkedTask<BertQuestionAnswering, SpanBatch, Span
   // task. DataError: a file that cannot be used, or fewer windows than ranks. UsageError: options
   // that do not fit the data.
   static StatusOr<std::unique_ptr<SquadTask>> Create(const SquadTaskOptions& options,
-                                                     const WordPieceTokenizer& tokenizer,
+                                                     const TextTokenizer& tokenizer,
                                                      Communicator& comm);
 
   double losses_per_update() const override;  // windows
@@ -54,7 +54,7 @@ class SquadTask final : public WalkedTask<BertQuestionAnswering, SpanBatch, Span
     return IdentityOf(TrainingData(), Measured(), ModelTextOf(options_.model));
   }
   CheckpointContents checkpoint() const override {
-    return ContentsOf(CheckpointFiles(), {"vocab.txt"});
+    return ContentsOf(CheckpointFiles(), {"vocab.txt", "tokenizer.json"});
   }
 
   // The metrics of the dev set (tasks/question_answering/window_scores.h); none without one.

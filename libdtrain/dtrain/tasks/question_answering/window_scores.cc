@@ -14,8 +14,8 @@
 namespace dtrain {
 
 StatusOr<SquadRows> OpenSquad(const std::vector<std::string>& paths, SquadAnswers answers,
-                              const WordPieceTokenizer& tokenizer,
-                              const SquadWindowOptions& options, InvalidText invalid) {
+                              const TextTokenizer& tokenizer, const SquadWindowOptions& options,
+                              InvalidText invalid) {
   DT_ASSIGN_OR_RETURN(SquadSet set, ReadSquad(paths, answers, invalid));
   DT_ASSIGN_OR_RETURN(SquadWindows windows, SquadWindows::Create(set, tokenizer, options));
   return SquadRows{std::move(set), std::move(windows)};

@@ -29,8 +29,7 @@ struct SquadRows {
 // Reads and tokenises; each rank does so for itself. Errors:
 // tasks/question_answering/squad_reader.h, tasks/question_answering/windows.h.
 StatusOr<SquadRows> OpenSquad(const std::vector<std::string>& paths, SquadAnswers answers,
-                              const WordPieceTokenizer& tokenizer,
-                              const SquadWindowOptions& options,
+                              const TextTokenizer& tokenizer, const SquadWindowOptions& options,
                               InvalidText invalid = InvalidText::kFail);
 
 // The windows `rows` with the places of their answers.

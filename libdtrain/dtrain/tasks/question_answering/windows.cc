@@ -12,20 +12,19 @@
 namespace dtrain {
 namespace {
 
-constexpr int32_t kSpecialTokens = 3;  // [CLS] and two [SEP]
-constexpr int64_t kGrain = 16;         // texts per thread
+constexpr int64_t kGrain = 16;  // texts per thread
 
-Status CheckOptions(const SquadWindowOptions& options) {
+Status CheckOptions(const SquadWindowOptions& options, int32_t special_tokens) {
   if (options.stride < 1 || options.max_question < 1) {
     return UsageError(
         absl::StrFormat("stride is %d and max_question is %d; both must be at least 1",
                         options.stride, options.max_question));
   }
-  if (int64_t{options.max_length} < int64_t{options.max_question} + kSpecialTokens + 1) {
+  if (int64_t{options.max_length} < int64_t{options.max_question} + special_tokens + 1) {
     return UsageError(absl::StrFormat(
         "max_length is %d: a question of up to max_question = %d tokens and %d special "
         "tokens leave no room for the context; raise max_length or lower max_question",
-        options.max_length, options.max_question, kSpecialTokens));
+        options.max_length, options.max_question, special_tokens));
   }
   return OkStatus();
 }
@@ -60,12 +59,12 @@ void ForEach(size_t count, const std::function<void(size_t)>& body) {
 
 class SquadWindows::Builder {
  public:
-  Builder(const SquadSet& set, const WordPieceTokenizer& tokenizer,
-          const SquadWindowOptions& options)
-      : set_(set), tokenizer_(tokenizer), options_(options) {}
+  Builder(const SquadSet& set, const TextTokenizer& tokenizer, const SquadWindowOptions& options)
+      : set_(set), tokenizer_(tokenizer), form_(tokenizer.row()), options_(options) {}
 
   SquadWindows Build() {
     Tokenize();
+    out_.has_types_ = form_.second_has_type1;
     out_.facts_.questions = static_cast<int64_t>(set_.questions.size());
     out_.offsets_ = {0};
     for (size_t q = 0; q < set_.questions.size(); ++q) {
@@ -113,14 +112,15 @@ class SquadWindows::Builder {
     }
     const bool has_label = question.is_impossible || !answer.empty();
     const auto question_size = static_cast<int32_t>(question_ids.size());
-    const int32_t room = options_.max_length - question_size - kSpecialTokens;
+    const int32_t room = options_.max_length - question_size - form_.pair_size();
     const auto total = static_cast<int32_t>(context_ids_[c].size());
     bool is_shown = false;
     for (int32_t first = 0;;) {
       SquadWindow window{.question = static_cast<int64_t>(q),
                          .first_token = first,
                          .num_tokens = std::min(total - first, room),
-                         .context_begin = question_size + 2,
+                         .context_begin = question_size + form_.pair_size() -
+                                          static_cast<int32_t>(form_.after.size()),
                          .has_label = has_label};
       if (!answer.empty() && answer.first >= first && answer.last < first + window.num_tokens) {
         window.start = window.context_begin + answer.first - first;
@@ -128,7 +128,7 @@ class SquadWindows::Builder {
         is_shown = true;
       }
       out_.windows_.push_back(window);
-      out_.lengths_.push_back(question_size + kSpecialTokens + window.num_tokens);
+      out_.lengths_.push_back(question_size + form_.pair_size() + window.num_tokens);
       out_.offsets_.push_back(out_.offsets_.back() + out_.lengths_.back());
       if (first + window.num_tokens == total) break;
       first += std::min(window.num_tokens, options_.stride);
@@ -143,26 +143,26 @@ class SquadWindows::Builder {
     const std::vector<int32_t>& question = question_ids_[static_cast<size_t>(window.question)];
     const int64_t context = set_.questions[static_cast<size_t>(window.question)].context;
     auto id = out_.ids_.begin() + out_.offsets_[i];
-    *id++ = tokenizer_.cls_id();
-    id = std::copy(question.begin(), question.end(), id);
-    *id++ = tokenizer_.sep_id();
+    id = std::ranges::copy(form_.before, id).out;
+    id = std::ranges::copy(question, id).out;
+    id = std::ranges::copy(form_.between, id).out;
     id = std::copy_n(context_ids_[static_cast<size_t>(context)].begin() + window.first_token,
                      window.num_tokens, id);
-    *id = tokenizer_.sep_id();
+    std::ranges::copy(form_.after, id);
   }
 
   const SquadSet& set_;
-  const WordPieceTokenizer& tokenizer_;
+  const TextTokenizer& tokenizer_;
+  const RowForm& form_;
   const SquadWindowOptions& options_;
   std::vector<std::vector<int32_t>> context_ids_;
   std::vector<std::vector<int32_t>> question_ids_;
   SquadWindows out_;
 };
 
-StatusOr<SquadWindows> SquadWindows::Create(const SquadSet& set,
-                                            const WordPieceTokenizer& tokenizer,
+StatusOr<SquadWindows> SquadWindows::Create(const SquadSet& set, const TextTokenizer& tokenizer,
                                             const SquadWindowOptions& options) {
-  DT_RETURN_IF_ERROR(CheckOptions(options));
+  DT_RETURN_IF_ERROR(CheckOptions(options, tokenizer.row().pair_size()));
   return Builder(set, tokenizer, options).Build();
 }
 

@@ -1,4 +1,4 @@
-// windows.h - questions as rows for BERT: [CLS] question [SEP] part of the context [SEP].
+// windows.h - questions as rows for an encoder: [CLS] question [SEP] part of the context [SEP].
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(const SquadWindows windows, SquadWindows::Create(set, tokenizer, {}));
@@ -19,7 +19,7 @@
 #include "dtrain/base/status.h"
 #include "dtrain/tasks/question_answering/question_answering_model.h"
 #include "dtrain/tasks/question_answering/squad_reader.h"
-#include "dtrain/tokenizers/wordpiece.h"
+#include "dtrain/tokenizers/text_tokenizer.h"
 
 namespace dtrain {
 
@@ -59,14 +59,16 @@ class SquadWindows {
   // and every question has at least one. Uses NumThreads() threads; the result does not depend on
   // their number. Returns UsageError if options are not positive, or leave no room for a context
   // after the longest question.
-  static StatusOr<SquadWindows> Create(const SquadSet& set, const WordPieceTokenizer& tokenizer,
+  static StatusOr<SquadWindows> Create(const SquadSet& set, const TextTokenizer& tokenizer,
                                        const SquadWindowOptions& options);
 
   int64_t size() const { return static_cast<int64_t>(windows_.size()); }
   const SquadWindow& window(int64_t i) const { return windows_[static_cast<size_t>(i)]; }
   // The row's ids. The first type0_size(i) have type 0.
   std::span<const int32_t> ids(int64_t i) const;
-  int64_t type0_size(int64_t i) const { return window(i).context_begin; }
+  int64_t type0_size(int64_t i) const {
+    return has_types_ ? window(i).context_begin : lengths_[static_cast<size_t>(i)];
+  }
   // Number of tokens in each row, including special ones.
   std::span<const int32_t> lengths() const { return lengths_; }
 
@@ -93,6 +95,7 @@ class SquadWindows {
   std::vector<int64_t> question_offsets_;  // [questions + 1], into windows_
   std::vector<int64_t> question_contexts_;
   std::vector<std::vector<TokenSpan>> context_tokens_;
+  bool has_types_ = true;  // the context has type 1
   SquadWindowFacts facts_;
 };
 

@@ -86,7 +86,7 @@ CheckpointContents ContentsOf(std::vector<NamedFile> files, std::vector<std::str
   return {.files = std::move(files), .check = check};
 }
 
-Status FitBert(const WordPieceTokenizer& tokenizer, int32_t max_length, BertOptions& model) {
+Status FitBert(const TextTokenizer& tokenizer, int32_t max_length, BertOptions& model) {
   if (model.vocab_size == 0) model.vocab_size = tokenizer.vocab_size();
   if (model.vocab_size < tokenizer.vocab_size()) {
     return UsageError(absl::StrFormat(

@@ -17,7 +17,7 @@
 #include "dtrain/device/device.h"
 #include "dtrain/device/sequences.h"
 #include "dtrain/models/bert_encoder.h"
-#include "dtrain/tokenizers/wordpiece.h"
+#include "dtrain/tokenizers/text_tokenizer.h"
 #include "dtrain/train/task.h"
 
 namespace dtrain {
@@ -110,7 +110,7 @@ Identity IdentityOf(std::string training_data, std::string evaluation, std::stri
 // called `fixed` with other contents.
 CheckpointContents ContentsOf(std::vector<NamedFile> files, std::vector<std::string> fixed);
 // Sets a vocab_size of 0. UsageError where the model is too small for the vocabulary or the texts.
-Status FitBert(const WordPieceTokenizer& tokenizer, int32_t max_length, BertOptions& model);
+Status FitBert(const TextTokenizer& tokenizer, int32_t max_length, BertOptions& model);
 
 }  // namespace dtrain
 

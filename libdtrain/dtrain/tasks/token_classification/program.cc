@@ -24,8 +24,8 @@ namespace {
 StatusOr<std::unique_ptr<TaggingTask>> MakeTask(const proto::TokenClassificationConfig& config,
                                                 uint64_t seed, Runtime& runtime) {
   const proto::TokenClassificationDataConfig& data = config.data();
-  DT_ASSIGN_OR_RETURN(const WordPieceTokenizer tokenizer,
-                      WordPieceTokenizer::Load(data.vocabulary(), internal::TokenizationOf(data)));
+  DT_ASSIGN_OR_RETURN(const TextTokenizer tokenizer,
+                      TextTokenizer::Load(data.vocabulary(), internal::TokenizationOf(data)));
   if (runtime.comm.is_root()) internal::WarnOfCapitals(tokenizer, data.vocabulary());
   TaggingTaskOptions options = TaggingTaskOf(config, seed, runtime.device);
   DT_ASSIGN_OR_RETURN(options.files, internal::FilesOf(config, data.vocabulary()));

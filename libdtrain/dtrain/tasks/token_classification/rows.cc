@@ -12,8 +12,6 @@
 namespace dtrain {
 namespace {
 
-constexpr int32_t kSpecialTokens = 2;
-
 StatusOr<float> NumberOf(const std::map<std::string, size_t>& numbers, const std::string& tag,
                          const std::vector<std::string>& tags) {
   const auto found = numbers.find(tag);
@@ -26,19 +24,17 @@ StatusOr<float> NumberOf(const std::map<std::string, size_t>& numbers, const std
 }  // namespace
 
 StatusOr<TaggedRows> TaggedRows::Create(const ConllSet& set, const std::vector<std::string>& tags,
-                                        const WordPieceTokenizer& tokenizer, int32_t max_length) {
+                                        const TextTokenizer& tokenizer, int32_t max_length) {
   std::map<std::string, size_t> numbers;
   for (size_t i = 0; i < tags.size(); ++i) numbers[tags[i]] = i;
-  const auto room = static_cast<size_t>(max_length - kSpecialTokens);
+  const auto room = static_cast<size_t>(max_length - tokenizer.row().single_size());
   TaggedRows rows;
   std::vector<int32_t> pieces;
-  std::vector<TokenSpan> spans;
   for (const TaggedSentence& sentence : set.sentences) {
     size_t filled = 0;  // pieces of the row
     for (size_t w = 0; w < sentence.words.size(); ++w) {
       pieces.clear();
-      spans.clear();
-      tokenizer.EncodeWithSpans(sentence.words[w], pieces, spans);
+      tokenizer.EncodeWord(sentence.words[w], pieces);
       if (pieces.empty()) pieces = {tokenizer.unk_id()};  // nothing but control characters
       if (pieces.size() > room) {
         pieces.resize(room);
@@ -48,8 +44,9 @@ StatusOr<TaggedRows> TaggedRows::Create(const ConllSet& set, const std::vector<s
         rows.EndRow(tokenizer);
         filled = 0;
       }
-      if (filled == 0) rows.ids_.push_back(tokenizer.cls_id());
-      rows.positions_.push_back(static_cast<int32_t>(filled) + 1);
+      const std::vector<int32_t>& before = tokenizer.row().before;
+      if (filled == 0) rows.ids_.insert(rows.ids_.end(), before.begin(), before.end());
+      rows.positions_.push_back(static_cast<int32_t>(filled + before.size()));
       rows.ids_.insert(rows.ids_.end(), pieces.begin(), pieces.end());
       filled += pieces.size();
       float tag = std::numeric_limits<float>::quiet_NaN();
@@ -63,8 +60,9 @@ StatusOr<TaggedRows> TaggedRows::Create(const ConllSet& set, const std::vector<s
   return rows;
 }
 
-void TaggedRows::EndRow(const WordPieceTokenizer& tokenizer) {
-  ids_.push_back(tokenizer.sep_id());
+void TaggedRows::EndRow(const TextTokenizer& tokenizer) {
+  const std::vector<int32_t>& after = tokenizer.row().after;
+  ids_.insert(ids_.end(), after.begin(), after.end());
   const auto end = static_cast<int64_t>(ids_.size());
   lengths_.push_back(static_cast<int32_t>(end - begins_.back()));
   begins_.push_back(end);

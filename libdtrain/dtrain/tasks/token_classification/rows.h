@@ -17,7 +17,7 @@
 #include "dtrain/base/status.h"
 #include "dtrain/tasks/token_classification/batch.h"
 #include "dtrain/tasks/token_classification/conll_reader.h"
-#include "dtrain/tokenizers/wordpiece.h"
+#include "dtrain/tokenizers/text_tokenizer.h"
 
 namespace dtrain {
 
@@ -27,7 +27,7 @@ class TaggedRows {
   // `tags` are the tags that the model knows, by number. `max_length` counts [CLS] and [SEP].
   // DataError: the set has another tag.
   static StatusOr<TaggedRows> Create(const ConllSet& set, const std::vector<std::string>& tags,
-                                     const WordPieceTokenizer& tokenizer, int32_t max_length);
+                                     const TextTokenizer& tokenizer, int32_t max_length);
 
   int64_t size() const { return static_cast<int64_t>(lengths_.size()); }
   // Tokens of each row.
@@ -42,7 +42,7 @@ class TaggedRows {
 
  private:
   TaggedRows() = default;
-  void EndRow(const WordPieceTokenizer& tokenizer);
+  void EndRow(const TextTokenizer& tokenizer);
 
   std::vector<int32_t> ids_;                // of all rows
   std::vector<int64_t> begins_ = {0};       // [rows + 1] into ids_

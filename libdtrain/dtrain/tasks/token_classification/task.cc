@@ -13,7 +13,7 @@ namespace {
 
 StatusOr<TaggedData> OpenTaggedData(const std::vector<std::string>& paths, ConllSet set,
                                     const TaggingTaskOptions& options,
-                                    const WordPieceTokenizer& tokenizer) {
+                                    const TextTokenizer& tokenizer) {
   StatusOr<TaggedRows> rows = TaggedRows::Create(set, options.tags, tokenizer, options.max_length);
   if (!rows.ok()) return Annotate(rows.status(), absl::StrJoin(paths, ", "));
   return TaggedData{std::move(set), *std::move(rows)};
@@ -26,7 +26,7 @@ std::string TagsText(const std::vector<std::string>& tags) {
 }
 
 StatusOr<std::unique_ptr<TaggingTask>> TaggingTask::Create(const TaggingTaskOptions& options,
-                                                           const WordPieceTokenizer& tokenizer,
+                                                           const TextTokenizer& tokenizer,
                                                            Communicator& comm) {
   DT_RETURN_IF_ERROR(CheckComputeType(options.compute_type, options.device));
   TaggingTaskOptions fitted = options;
@@ -90,7 +90,7 @@ std::string TaggingTask::Measured() const {
 CheckpointContents TaggingTask::checkpoint() const {
   std::vector<NamedFile> files = options_.files;
   files.push_back({"tags.txt", TagsText(options_.tags)});
-  return ContentsOf(std::move(files), {"vocab.txt", "tags.txt"});
+  return ContentsOf(std::move(files), {"vocab.txt", "tokenizer.json", "tags.txt"});
 }
 
 }  // namespace dtrain

@@ -16,7 +16,7 @@
 #include "dtrain/tasks/token_classification/conll_reader.h"
 #include "dtrain/tasks/token_classification/head.h"
 #include "dtrain/tasks/token_classification/rows.h"
-#include "dtrain/tokenizers/wordpiece.h"
+#include "dtrain/tokenizers/text_tokenizer.h"
 
 namespace dtrain {
 
@@ -51,7 +51,7 @@ class TaggingTask final : public WalkedTask<BertTokenClassifier, TaggingBatch, T
   // task. DataError: a file that cannot be used, or fewer rows than ranks. UsageError: options that
   // do not fit the data.
   static StatusOr<std::unique_ptr<TaggingTask>> Create(const TaggingTaskOptions& options,
-                                                       const WordPieceTokenizer& tokenizer,
+                                                       const TextTokenizer& tokenizer,
                                                        Communicator& comm);
 
   Evaluation evaluation() override {

@@ -32,7 +32,7 @@ using internal::TrainedTagger;
 // A trained model in memory and what it computes with.
 struct LoadedTagger {
   const TrainedTagger& trained;
-  WordPieceTokenizer tokenizer;
+  TextTokenizer tokenizer;
   std::unique_ptr<BertTokenClassifier> model;
   Context context;
 };
@@ -41,8 +41,8 @@ StatusOr<LoadedTagger> Load(const TrainedTagger& trained, const Runtime& runtime
   DT_RETURN_IF_ERROR(internal::CheckSameCheckpoint(trained.checkpoint, runtime.comm));
   DT_RETURN_IF_ERROR(PrintOnRoot(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n")));
   const auto& data = trained.config.data();
-  StatusOr<WordPieceTokenizer> tokenizer =
-      WordPieceTokenizer::Load(data.vocabulary(), internal::TokenizationOf(data));
+  StatusOr<TextTokenizer> tokenizer =
+      TextTokenizer::Load(data.vocabulary(), internal::TokenizationOf(data));
   if (!tokenizer.ok()) return internal::AsStorageError(tokenizer.status());
   const DType type = internal::DTypeOf(trained.config.trainer().precision());
   DT_ASSIGN_OR_RETURN(std::unique_ptr<BertTokenClassifier> model,

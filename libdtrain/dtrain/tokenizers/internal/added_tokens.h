@@ -21,17 +21,22 @@ class AddedTokenMatcher {
   bool is_empty() const { return tokens_.empty(); }
 
   // Calls text(part) for each part of `all` (valid UTF-8) between tokens that is not empty, and
-  // token(id) for each token, in their order.
+  // token(id, part) for each token and what it takes, in their order.
   template <typename Text, typename Token>
-  void Split(std::string_view all, const Text& text, const Token& token) const {
+  void SplitWithPlaces(std::string_view all, const Text& text, const Token& token) const {
     size_t done = 0;
     for (Match match = Next(all, 0, done); match.token != nullptr;
          match = Next(all, match.end, done)) {
       if (match.begin > done) text(all.substr(done, match.begin - done));
-      token(match.token->id);
+      token(match.token->id, all.substr(match.begin, match.end - match.begin));
       done = match.end;
     }
     if (done < all.size()) text(all.substr(done));
+  }
+  // The same with token(id).
+  template <typename Text, typename Token>
+  void Split(std::string_view all, const Text& text, const Token& token) const {
+    SplitWithPlaces(all, text, [&](int32_t id, std::string_view) { token(id); });
   }
 
  private:

@@ -53,6 +53,32 @@ bool MayCompose(std::string_view text) {
   return false;
 }
 
+void ComposeWithSources(std::string_view text, int32_t offset, std::string& out,
+                        std::vector<TokenSpan>& sources) {
+  for (size_t begin = 0; begin < text.size();) {
+    // A character, and those after it that may change it. What follows composes apart from them.
+    size_t size = 0;
+    const uint32_t first = RoleOf(DecodeUtf8(text.substr(begin), size));
+    size_t end = begin + size;
+    bool changes = first == 2;
+    while (first != 0 && end < text.size() && RoleOf(DecodeUtf8(text.substr(end), size)) == 2) {
+      changes = true;
+      end += size;
+    }
+    const std::string_view part = text.substr(begin, end - begin);
+    const size_t before = out.size();
+    if (changes) {
+      AppendComposed(part, out);
+    } else {
+      out.append(part);
+    }
+    const TokenSpan source{offset + static_cast<int32_t>(begin),
+                           offset + static_cast<int32_t>(end)};
+    sources.insert(sources.end(), out.size() - before, source);
+    begin = end;
+  }
+}
+
 std::string Compose(std::string_view text) {
   std::string out;
   while (!text.empty()) {

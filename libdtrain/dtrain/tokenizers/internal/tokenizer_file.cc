@@ -47,6 +47,7 @@ StatusOr<std::vector<AddedToken>> AddedTokensOf(const Json& list, const std::str
                       .single_word = Flag(entry, "single_word"),
                       .strips_left = Flag(entry, "lstrip"),
                       .strips_right = Flag(entry, "rstrip"),
+                      .is_special = Flag(entry, "special"),
                       .is_normalized = Flag(entry, "normalized")});
   }
   return tokens;

@@ -24,6 +24,7 @@ struct AddedToken {
   bool single_word = false;  // only between characters that belong to no word
   bool strips_left = false;  // takes the white space in front of it along
   bool strips_right = false;
+  bool is_special = false;     // belongs to the model's input, not to texts
   bool is_normalized = false;  // is searched for in the normalised text
 };
 

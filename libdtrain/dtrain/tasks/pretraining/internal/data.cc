@@ -20,7 +20,7 @@ namespace dtrain::internal {
 namespace {
 
 StatusOr<DocumentsReport> PrepareAndReport(const DocumentsInput& input,
-                                           const WordPieceTokenizer& tokenizer) {
+                                           const TextTokenizer& tokenizer) {
   DT_ASSIGN_OR_RETURN(DocumentsReport report, PrepareDocuments(input, tokenizer));
   LogInfo(report.Describe());
   return report;
@@ -30,8 +30,8 @@ StatusOr<PretrainData> PrepareOnRoot(const proto::PretrainDataConfig& data,
                                      const std::string& cache_dir, bool with_train) {
   WordPieceOptions options = TokenizationOf(data);
   options.match_special_tokens = false;
-  DT_ASSIGN_OR_RETURN(const WordPieceTokenizer tokenizer,
-                      WordPieceTokenizer::Load(data.vocabulary(), options));
+  DT_ASSIGN_OR_RETURN(const TextTokenizer tokenizer,
+                      TextTokenizer::Load(data.vocabulary(), options));
   WarnOfCapitals(tokenizer, data.vocabulary());
   if (tokenizer.mask_id() < 0) {
     return UsageError("data.vocabulary: " + data.vocabulary() +

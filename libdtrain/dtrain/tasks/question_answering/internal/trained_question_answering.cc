@@ -18,8 +18,8 @@ StatusOr<TrainedSquad> Open(Checkpoint opened, const proto::SquadConfig& user) {
       .name = "bert_squad", .files = {"vocab.txt", "answers.txt"}, .drop_texts = DropTexts};
   DT_ASSIGN_OR_RETURN(auto run, OpenTrainedRun(program, std::move(opened), user));
   auto& [checkpoint, config, own] = run;
-  StatusOr<WordPieceTokenizer> tokenizer =
-      WordPieceTokenizer::Load(config.data().vocabulary(), TokenizationOf(config.data()));
+  StatusOr<TextTokenizer> tokenizer =
+      TextTokenizer::Load(config.data().vocabulary(), TokenizationOf(config.data()));
   if (!tokenizer.ok()) return AsStorageError(tokenizer.status());
   DT_ASSIGN_OR_RETURN(const std::string answers, checkpoint.ReadText("answers.txt"));
   return TrainedSquad{.checkpoint = std::move(checkpoint),

@@ -10,7 +10,7 @@
 #include "dtrain/runs/checkpoint.h"
 #include "dtrain/squad.pb.h"
 #include "dtrain/tasks/question_answering/head.h"
-#include "dtrain/tokenizers/wordpiece.h"
+#include "dtrain/tokenizers/text_tokenizer.h"
 
 namespace dtrain::internal {
 
@@ -18,7 +18,7 @@ namespace dtrain::internal {
 struct TrainedSquad {
   Checkpoint checkpoint;
   proto::SquadConfig config;  // the run's, with the user's changes and the checkpoint's vocabulary
-  WordPieceTokenizer tokenizer;
+  TextTokenizer tokenizer;
   bool allow_none = false;  // it learned that questions may have no answer
 };
 

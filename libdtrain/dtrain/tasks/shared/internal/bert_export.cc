@@ -5,27 +5,19 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/strings/str_split.h"
 #include "dtrain/base/internal/json_text.h"
 #include "dtrain/base/log.h"
 #include "dtrain/config/internal/shortest_decimal.h"
 #include "dtrain/tasks/shared/internal/hf_folder.h"
+#include "dtrain/tasks/shared/internal/vocabulary_file.h"
+#include "dtrain/tokenizers/text_tokenizer.h"
 
 namespace dtrain::internal {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The line of a piece, or null.
-Json IdOf(std::string_view piece, const std::string& vocabulary) {
-  const std::vector<std::string> pieces = absl::StrSplit(vocabulary, '\n');
-  for (size_t id = 0; id < pieces.size(); ++id) {
-    if (pieces[id] == piece) return id;
-  }
-  return nullptr;
-}
-
-Json ConfigJson(const BertExport& model, const std::string& vocabulary) {
+Json ConfigJson(const BertExport& model, const Json& padding_id) {
   const BertOptions& encoder = model.encoder;
   const EncoderKeys& keys = encoder.family->keys;
   Json json = {{"architectures", {model.class_name()}},
@@ -49,9 +41,8 @@ Json ConfigJson(const BertExport& model, const std::string& vocabulary) {
   set(keys.type_vocab_size, encoder.type_vocab_size);
   json["initializer_range"] = ShortestDecimal(encoder.initializer_range);
   set(keys.layer_norm_epsilon, ShortestDecimal(encoder.layer_norm_epsilon));
-  json["pad_token_id"] = encoder.family->positions_follow_padding
-                             ? Json(encoder.position_offset - 1)
-                             : IdOf("[PAD]", vocabulary);
+  json["pad_token_id"] =
+      encoder.family->positions_follow_padding ? Json(encoder.position_offset - 1) : padding_id;
   json["position_embedding_type"] = "absolute";
   json.update(model.fields);
   json["torch_dtype"] = "float32";
@@ -88,22 +79,62 @@ Json TokenizerConfigJson(const WordPieceOptions& tokenization, const BertOptions
   return json;
 }
 
-}  // namespace
-
-Status WriteBertExport(const BertExport& model, const Checkpoint& checkpoint,
-                       const std::string& directory, bool overwrite) {
-  DT_ASSIGN_OR_RETURN(const std::string vocabulary, checkpoint.ReadText("vocab.txt"));
+// The files of a vocab.txt.
+StatusOr<std::vector<HfFile>> WordPieceFiles(const BertExport& model,
+                                             const Checkpoint& checkpoint) {
+  DT_ASSIGN_OR_RETURN(std::string vocabulary, checkpoint.ReadText(kWordPieceFile));
   const Json tokenizer = TokenizerConfigJson(model.tokenization, model.encoder);
   if (IsGoogles(model.tokenization)) {
     LogWarning(
         "the model was trained with data.tokenizer=google, and Hugging Face's tokenizer cuts some "
         "texts otherwise: final sigmas, words of 101 to 200 characters, [SEP] within a text");
   }
-  const HfFile files[] = {
-      {"vocab.txt", vocabulary},
+  return std::vector<HfFile>{
+      {kWordPieceFile, std::move(vocabulary)},
       {"special_tokens_map.json", internal::JsonText(SpecialTokensJson(), 2) + "\n"},
-      {"tokenizer_config.json", internal::JsonText(tokenizer, 2) + "\n"},
-      {"config.json", internal::JsonText(ConfigJson(model, vocabulary), 2) + "\n"}};
+      {kTokenizerConfigFile, internal::JsonText(tokenizer, 2) + "\n"}};
+}
+
+StatusOr<TextTokenizer> LoadTokenizer(const Checkpoint& checkpoint) {
+  return TextTokenizer::Load(checkpoint.path() + "/" + VocabularyNameIn(checkpoint));
+}
+
+// Those of another tokenizer: what was read.
+StatusOr<std::vector<HfFile>> TokenizerFiles(const BertExport& model,
+                                             const Checkpoint& checkpoint) {
+  DT_ASSIGN_OR_RETURN(std::string text, checkpoint.ReadText(kTokenizerFile));
+  std::string config;
+  if (checkpoint.Has(kTokenizerConfigFile)) {
+    DT_ASSIGN_OR_RETURN(config, checkpoint.ReadText(kTokenizerConfigFile));
+  } else {
+    DT_ASSIGN_OR_RETURN(const TextTokenizer tokenizer, LoadTokenizer(checkpoint));
+    Json json = {{"tokenizer_class", "PreTrainedTokenizerFast"},
+                 {"model_max_length", model.encoder.max_positions},
+                 {"cls_token", tokenizer.Piece(tokenizer.cls_id())},
+                 {"sep_token", tokenizer.Piece(tokenizer.sep_id())}};
+    if (tokenizer.mask_id() >= 0) json["mask_token"] = tokenizer.Piece(tokenizer.mask_id());
+    if (tokenizer.pad_id() >= 0) json["pad_token"] = tokenizer.Piece(tokenizer.pad_id());
+    config = internal::JsonText(json, 2) + "\n";
+  }
+  return std::vector<HfFile>{{kTokenizerFile, std::move(text)},
+                             {kTokenizerConfigFile, std::move(config)}};
+}
+
+// The padding token's id, or null.
+StatusOr<Json> PaddingIdOf(const Checkpoint& checkpoint) {
+  DT_ASSIGN_OR_RETURN(const TextTokenizer tokenizer, LoadTokenizer(checkpoint));
+  return tokenizer.pad_id() >= 0 ? Json(tokenizer.pad_id()) : Json(nullptr);
+}
+
+}  // namespace
+
+Status WriteBertExport(const BertExport& model, const Checkpoint& checkpoint,
+                       const std::string& directory, bool overwrite) {
+  const bool is_word_piece = VocabularyNameIn(checkpoint) == kWordPieceFile;
+  DT_ASSIGN_OR_RETURN(std::vector<HfFile> files, is_word_piece ? WordPieceFiles(model, checkpoint)
+                                                               : TokenizerFiles(model, checkpoint));
+  DT_ASSIGN_OR_RETURN(const Json padding, PaddingIdOf(checkpoint));
+  files.emplace_back("config.json", internal::JsonText(ConfigJson(model, padding), 2) + "\n");
   return WriteHfFolder(directory, overwrite, HfTensors(model.parameters), files);
 }
 

@@ -24,8 +24,8 @@
 #include "dtrain/runs/checkpoint_directory.h"
 #include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/memory_options.h"
+#include "dtrain/tasks/shared/internal/vocabulary_file.h"
 #include "dtrain/tasks/shared/kernel_plans.h"
-#include "dtrain/tokenizers/wordpiece.h"
 #include "nlohmann/json.hpp"
 
 namespace dtrain::internal {
@@ -114,9 +114,9 @@ uint64_t SeedOf(const proto::BertTrainerConfig& trainer) {
 
 StatusOr<std::vector<NamedFile>> FilesOf(const google::protobuf::Message& config,
                                          const std::string& vocabulary) {
-  DT_ASSIGN_OR_RETURN(std::string pieces, ReadVocabularyText(vocabulary));
-  return std::vector<NamedFile>{{"config.textproto", PrintConfig(config, ConfigFormat::kFull)},
-                                {"vocab.txt", std::move(pieces)}};
+  DT_ASSIGN_OR_RETURN(std::vector<NamedFile> files, ReadTokenizerFiles(vocabulary));
+  files.insert(files.begin(), {"config.textproto", PrintConfig(config, ConfigFormat::kFull)});
+  return files;
 }
 
 StatusOr<TrainResult> TrainOnTexts(const TextSections& sections, const TextTraining& training,

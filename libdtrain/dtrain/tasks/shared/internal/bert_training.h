@@ -43,7 +43,7 @@ Status CheckMetricNames(const proto::BertTrainerConfig& trainer,
 // The first of trainer.seeds, or 1.
 uint64_t SeedOf(const proto::BertTrainerConfig& trainer);
 
-// The files that travel in checkpoints: config.textproto and vocab.txt.
+// The files that travel in checkpoints: config.textproto and the vocabulary's.
 StatusOr<std::vector<NamedFile>> FilesOf(const google::protobuf::Message& config,
                                          const std::string& vocabulary);
 

@@ -17,7 +17,7 @@
 #include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/memory_options.h"
 #include "dtrain/tasks/shared/internal/workload_checks.h"
-#include "dtrain/tokenizers/wordpiece.h"
+#include "dtrain/tokenizers/text_tokenizer.h"
 
 namespace dtrain::internal {
 namespace {
@@ -44,8 +44,13 @@ Status CheckOwnShape(const proto::BertModelConfig& model, std::vector<std::strin
   return OkStatus();
 }
 
-// Counts the pieces of a vocabulary, one a line.
+// Counts the pieces of a vocabulary.
 StatusOr<int64_t> CountPieces(const std::string& path) {
+  DT_ASSIGN_OR_RETURN(const bool is_word_piece, HoldsWordPiece(path));
+  if (!is_word_piece) {
+    DT_ASSIGN_OR_RETURN(const TextTokenizer tokenizer, TextTokenizer::Load(path));
+    return tokenizer.vocab_size();
+  }
   DT_ASSIGN_OR_RETURN(const std::string pieces, ReadVocabularyText(path));
   const int64_t lines = std::count(pieces.begin(), pieces.end(), '\n');
   return pieces.ends_with('\n') ? lines : lines + 1;

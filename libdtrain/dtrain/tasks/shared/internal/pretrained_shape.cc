@@ -32,7 +32,7 @@
 #include "dtrain/run.pb.h"
 #include "dtrain/runs/checkpoint_directory.h"
 #include "dtrain/tasks/shared/bert_options.h"
-#include "dtrain/tokenizers/wordpiece.h"
+#include "dtrain/tasks/shared/internal/vocabulary_file.h"
 #include "nlohmann/json.hpp"
 
 namespace dtrain::internal {
@@ -361,7 +361,7 @@ fs::path CheckpointBefore(const PretrainedSettings& settings) {
     AddCheckpointsOf(resume, places);
   }
   for (const fs::path& place : places) {
-    if (Exists(place / kOwn) && Exists(place / "vocab.txt")) return place;
+    if (Exists(place / kOwn) && Exists(VocabularyIn(place))) return place;
   }
   return {};
 }
@@ -399,11 +399,20 @@ Status CheckWeightsAreThere(const PretrainedSettings& settings) {
 // Weights know pieces by their numbers. Words of one's own in place of [unusedN] are as good as
 // these.
 Status WarnOfOtherPieces(const std::string& theirs, const std::string& ours) {
-  DT_ASSIGN_OR_RETURN(const std::string there, ReadVocabularyText(theirs));
-  DT_ASSIGN_OR_RETURN(const std::string here, ReadVocabularyText(ours));
-  if (there == here) return OkStatus();
-  const std::vector<std::string> pieces = absl::StrSplit(absl::StripSuffix(there, "\n"), '\n');
-  const std::vector<std::string> others = absl::StrSplit(absl::StripSuffix(here, "\n"), '\n');
+  DT_ASSIGN_OR_RETURN(const NamedFile there, ReadVocabularyFile(theirs));
+  DT_ASSIGN_OR_RETURN(const NamedFile here, ReadVocabularyFile(ours));
+  if (there.contents == here.contents) return OkStatus();
+  if (there.name != kWordPieceFile || here.name != kWordPieceFile) {
+    LogWarning(absl::StrFormat(
+        "data.vocabulary: %s is another tokenizer than that of the weights, %s; leave it out for "
+        "theirs",
+        ours, theirs));
+    return OkStatus();
+  }
+  const std::vector<std::string> pieces =
+      absl::StrSplit(absl::StripSuffix(there.contents, "\n"), '\n');
+  const std::vector<std::string> others =
+      absl::StrSplit(absl::StripSuffix(here.contents, "\n"), '\n');
   int64_t count = 0;
   size_t first = 0;
   for (size_t i = 0; i < std::min(pieces.size(), others.size()); ++i) {

@@ -12,7 +12,9 @@
 
 namespace dtrain::internal {
 
-void WarnOfCapitals(const WordPieceTokenizer& tokenizer, const std::string& path) {
+void WarnOfCapitals(const TextTokenizer& any, const std::string& path) {
+  if (any.word_piece() == nullptr) return;
+  const WordPieceTokenizer& tokenizer = *any.word_piece();
   int32_t capitals = 0;
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
     const std::string_view piece = tokenizer.Piece(id);

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "dtrain/bert.pb.h"
-#include "dtrain/tokenizers/wordpiece.h"
+#include "dtrain/tokenizers/text_tokenizer.h"
 
 namespace dtrain::internal {
 
@@ -27,7 +27,7 @@ WordPieceOptions TokenizationOf(const DataConfig& data) {
 // Warns where data.lower_case does not fit the vocabulary in the file `path`: a tokenizer that
 // takes capitals off leaves pieces with capitals without use, and one that does not makes [UNK] of
 // them where the vocabulary has none. For one rank to call.
-void WarnOfCapitals(const WordPieceTokenizer& tokenizer, const std::string& path);
+void WarnOfCapitals(const TextTokenizer& tokenizer, const std::string& path);
 
 }  // namespace dtrain::internal
 

@@ -21,7 +21,7 @@
 #include "dtrain/config/config.h"
 #include "dtrain/distributed/agreement.h"
 #include "dtrain/runs/internal/checkpoint_files.h"
-#include "dtrain/tokenizers/wordpiece.h"
+#include "dtrain/tasks/shared/internal/vocabulary_file.h"
 
 namespace dtrain::internal {
 namespace {
@@ -52,7 +52,7 @@ void ClearListsOf(const Message& top, Message& base) {
 }
 
 Status RequireFile(const Checkpoint& checkpoint, const char* name, std::string_view program) {
-  if (checkpoint.Has(name)) return OkStatus();
+  if (HasCheckpointFile(checkpoint, name)) return OkStatus();
   return UsageError(absl::StrFormat(
       "%s: holds no %s, so it is not a checkpoint of a run of %s; give one that %s wrote",
       checkpoint.path(), name, ToAbsl(program), ToAbsl(program)));
@@ -176,9 +176,9 @@ std::string DataFolderBeside(const std::string& checkpoint) {
 }
 
 Status CheckVocabulary(const std::string& path, const Checkpoint& checkpoint) {
-  DT_ASSIGN_OR_RETURN(const std::string given, ReadVocabularyText(path));
-  DT_ASSIGN_OR_RETURN(const std::string own, checkpoint.ReadText("vocab.txt"));
-  if (given == own) return OkStatus();
+  DT_ASSIGN_OR_RETURN(const NamedFile given, ReadVocabularyFile(path));
+  DT_ASSIGN_OR_RETURN(const std::string own, checkpoint.ReadText(VocabularyNameIn(checkpoint)));
+  if (given.contents == own) return OkStatus();
   return UsageError(absl::StrFormat(
       "data.vocabulary: %s is not the vocabulary that %s was trained with; leave it out", path,
       checkpoint.path()));

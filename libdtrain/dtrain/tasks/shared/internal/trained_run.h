@@ -19,6 +19,7 @@
 #include "dtrain/device/device.h"
 #include "dtrain/runs/checkpoint.h"
 #include "dtrain/runs/checkpoint_directory.h"
+#include "dtrain/tasks/shared/internal/vocabulary_file.h"
 #include "dtrain/train/train_state.h"
 
 namespace google::protobuf {
@@ -107,7 +108,7 @@ std::string CacheOf(const Config& user, const Config& config, const Checkpoint& 
   return DataFolderBeside(checkpoint.path());
 }
 
-// UsageError unless `path`, which the user gave, holds the checkpoint's vocab.txt.
+// UsageError unless `path`, which the user gave, holds the checkpoint's vocabulary.
 Status CheckVocabulary(const std::string& path, const Checkpoint& checkpoint);
 
 // Gives `config`, which is the run's with the user's changes, the checkpoint's vocabulary.
@@ -123,7 +124,7 @@ Status TakeTrainedVocabulary(const Config& user, const Checkpoint& checkpoint, C
   if (user.data().has_vocabulary()) {
     DT_RETURN_IF_ERROR(CheckVocabulary(user.data().vocabulary(), checkpoint));
   }
-  config.mutable_data()->set_vocabulary(checkpoint.path() + "/vocab.txt");
+  config.mutable_data()->set_vocabulary(checkpoint.path() + "/" + VocabularyNameIn(checkpoint));
   return OkStatus();
 }
 

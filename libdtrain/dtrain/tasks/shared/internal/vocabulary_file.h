@@ -1,0 +1,36 @@
+// vocabulary_file.h - the file of a checkpoint that holds its tokenizer.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TASKS_SHARED_INTERNAL_VOCABULARY_FILE_H_
+#define DTRAIN_TASKS_SHARED_INTERNAL_VOCABULARY_FILE_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dtrain/base/status.h"
+#include "dtrain/runs/checkpoint.h"
+#include "dtrain/train/task.h"
+
+namespace dtrain::internal {
+
+// A WordPiece vocabulary is kept as vocab.txt, other tokenizers as they were given.
+inline constexpr char kWordPieceFile[] = "vocab.txt";
+inline constexpr char kTokenizerFile[] = "tokenizer.json";
+// What transformers has written beside a kTokenizerFile, for the export.
+inline constexpr char kTokenizerConfigFile[] = "tokenizer_config.json";
+
+// Whether the checkpoint has this file. Any tokenizer counts as kWordPieceFile, so that programs
+// can list their files whatever the tokenizer is.
+bool HasCheckpointFile(const Checkpoint& checkpoint, std::string_view name);
+
+// The name of its tokenizer's file.
+std::string VocabularyNameIn(const Checkpoint& checkpoint);
+
+// The vocabulary in the file `path` as a checkpoint keeps it. DataError: there is none.
+StatusOr<NamedFile> ReadVocabularyFile(const std::string& path);
+// The same and what belongs to it.
+StatusOr<std::vector<NamedFile>> ReadTokenizerFiles(const std::string& path);
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_TASKS_SHARED_INTERNAL_VOCABULARY_FILE_H_

@@ -1,0 +1,124 @@
+// text_tokenizer.h - the tokenizer of an encoder, of whichever kind its files are.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   DT_ASSIGN_OR_RETURN(const TextTokenizer tokenizer,
+//   TextTokenizer::Load("model/tokenizer.json")); TextBatchEncoder encoder(tokenizer); const
+//   std::vector<std::string_view> first = {"A man plays."}, second = {"He sleeps."}; const
+//   EncodedTexts rows = encoder.Encode(first, second, {.max_length = 128});
+#ifndef DTRAIN_TOKENIZERS_TEXT_TOKENIZER_H_
+#define DTRAIN_TOKENIZERS_TEXT_TOKENIZER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dtrain/base/status.h"
+#include "dtrain/tokenizers/encoded_texts.h"
+#include "dtrain/tokenizers/wordpiece.h"
+
+namespace dtrain {
+
+class ByteBpeTokenizer;
+
+namespace internal {
+struct TokenizerKind;
+struct TextEncoders;
+}  // namespace internal
+
+// The special tokens of a row: before, text, after; of a pair: before, text, between, text, after.
+struct RowForm {
+  std::vector<int32_t> before;   // [CLS]
+  std::vector<int32_t> between;  // [SEP]; in RoBERTa two of them
+  std::vector<int32_t> after;    // [SEP]
+  bool second_has_type1 = true;  // of a pair, the second text and what follows it
+
+  int32_t single_size() const { return static_cast<int32_t>(before.size() + after.size()); }
+  int32_t pair_size() const { return single_size() + static_cast<int32_t>(between.size()); }
+};
+
+// Immutable, and safe to share between threads. Copies share their tables.
+class TextTokenizer {
+ public:
+  // Reads a vocab.txt or a tokenizer.json, whose model is WordPiece or byte-level BPE. `options`
+  // are those of WordPiece; of other kinds match_special_tokens counts alone. Returns the errors of
+  // WordPieceTokenizer::Load() and ByteBpeTokenizer::Load(), and DataError for a tokenizer.json
+  // without the special tokens that rows begin and end with, or with a model of another type.
+  static StatusOr<TextTokenizer> Load(const std::string& path,
+                                      const WordPieceOptions& options = {});
+  TextTokenizer(WordPieceTokenizer tokenizer);  // NOLINT: is one
+  // Null where it is of another kind.
+  const WordPieceTokenizer* word_piece() const;
+
+  // Appends the ids of `text` and the place of each token in it. Special tokens are text here.
+  void EncodeWithSpans(std::string_view text, std::vector<int32_t>& ids,
+                       std::vector<TokenSpan>& spans) const;
+  // Appends the ids of a word that others may stand before. Special tokens are text here.
+  void EncodeWord(std::string_view word, std::vector<int32_t>& ids) const;
+
+  // The ids as text, for messages.
+  std::string Decode(std::span<const int32_t> ids) const;
+  // Valid as long as any copy of the tokenizer exists.
+  std::string_view Piece(int32_t id) const;
+  // Whether the piece goes on with the word of the piece before it.
+  bool ContinuesWord(int32_t id) const;
+  int32_t vocab_size() const;
+
+  const RowForm& row() const { return *row_; }
+  int32_t cls_id() const { return row_->before.front(); }
+  int32_t sep_id() const { return row_->after.back(); }
+  int32_t unk_id() const { return unk_id_; }    // -1 if it has none
+  int32_t mask_id() const { return mask_id_; }  // -1 if it has none
+  int32_t pad_id() const { return pad_id_; }    // -1 if it has none
+  bool matches_special_tokens() const { return matches_special_tokens_; }
+
+  // A hash of pieces, options and rules, the same on every machine. Equal hashes mean equal
+  // encodings.
+  uint64_t Hash() const;
+
+ private:
+  friend class TextBatchEncoder;
+  TextTokenizer() = default;
+  // match_special_tokens: "<mask>" in a text is the special token.
+  static StatusOr<TextTokenizer> Make(const ByteBpeTokenizer& tokenizer, const std::string& name,
+                                      bool match_special_tokens);
+
+  std::shared_ptr<const internal::TokenizerKind> kind_;
+  std::shared_ptr<const RowForm> row_;
+  int32_t unk_id_ = -1;
+  int32_t mask_id_ = -1;
+  int32_t pad_id_ = -1;
+  bool matches_special_tokens_ = true;
+};
+
+// False for a tokenizer.json whose model is of another type. DataError: it cannot be read.
+StatusOr<bool> HoldsWordPiece(const std::string& path);
+
+// How texts become rows: WordPieceRowOptions, for all kinds.
+using TextRowOptions = WordPieceRowOptions;
+
+// One encoder per thread, kept from batch to batch so that their caches stay useful.
+class TextBatchEncoder {
+ public:
+  // num_threads = 0 means NumThreads().
+  explicit TextBatchEncoder(const TextTokenizer& tokenizer, int num_threads = 0);
+  ~TextBatchEncoder();
+
+  // Encodes one row for each text of `first`. `second` must be empty or have as many texts. The
+  // result does not depend on the number of threads.
+  EncodedTexts Encode(std::span<const std::string_view> first,
+                      std::span<const std::string_view> second, const TextRowOptions& options);
+  EncodedTexts Encode(std::span<const std::string_view> first, const TextRowOptions& options = {}) {
+    return Encode(first, {}, options);
+  }
+
+ private:
+  std::unique_ptr<internal::TextEncoders> encoders_;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TOKENIZERS_TEXT_TOKENIZER_H_
