@@ -1,5 +1,7 @@
 # DtrainDependencies.cmake - finds every package once and says which Debian package is missing.
 # SPDX-License-Identifier: Apache-2.0
+include(CheckCXXSourceCompiles)
+
 function(dtrain_require found what debian)
   if(NOT ${found})
     message(FATAL_ERROR "dtrain needs ${what}. On Debian: apt-get install ${debian}")
@@ -14,7 +16,7 @@ function(dtrain_require_version what found needed help)
 endfunction()
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  dtrain_require_version("g++" "${CMAKE_CXX_COMPILER_VERSION}" 12
+  dtrain_require_version("g++" "${CMAKE_CXX_COMPILER_VERSION}" 11
     "If there is a later one beside it (on Debian: apt-get install g++-12): -DCMAKE_CXX_COMPILER=g++-12")
 elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   dtrain_require_version("clang" "${CMAKE_CXX_COMPILER_VERSION}" 15
@@ -35,6 +37,17 @@ dtrain_require(Protobuf_FOUND "Protocol Buffers" "libprotobuf-dev protobuf-compi
 dtrain_require_version("Protocol Buffers" "${Protobuf_VERSION}" 3.12 "Their header is in ${Protobuf_INCLUDE_DIRS}.")
 find_package(absl QUIET CONFIG)
 dtrain_require(absl_FOUND "Abseil" "libabsl-dev")
+# An Abseil of 2021 that was built as C++14 (Ubuntu 22.04) has a string_view of its own.
+set(CMAKE_REQUIRED_LIBRARIES absl::str_format)
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+check_cxx_source_compiles("#include <string_view>
+  #include <absl/strings/str_format.h>
+  std::string Format(std::string_view text) { return absl::StrFormat(\"%s\", text); }" DTRAIN_ABSEIL_FORMATS_STRING_VIEW)
+unset(CMAKE_TRY_COMPILE_TARGET_TYPE)
+unset(CMAKE_REQUIRED_LIBRARIES)
+if(NOT DTRAIN_ABSEIL_FORMATS_STRING_VIEW)
+  include_directories(BEFORE SYSTEM ${PROJECT_SOURCE_DIR}/cmake/abseil_2021)
+endif()
 find_package(nlohmann_json QUIET)
 dtrain_require(nlohmann_json_FOUND "nlohmann-json" "nlohmann-json3-dev")
 find_package(ZLIB QUIET)

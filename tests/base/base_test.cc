@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <numeric>
 #include <optional>
+#include <string_view>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/random.h"
 #include "dtrain/base/status.h"
@@ -31,6 +33,12 @@ TEST_CASE("a status keeps its exit code when it is annotated") {
   CHECK(status.message() == "train.en: line 3: NUL byte");
   CHECK(OkStatus().code() == ExitCode::kDone);
   CHECK(InternalError("x").code() == ExitCode::kInternal);
+}
+
+TEST_CASE("a message takes a view of a text, with a width and a greatest length") {
+  const std::string_view word = std::string_view("gradients").substr(0, 4);
+  CHECK(absl::StrFormat("%s|%6s|%-6s|%.2s|%5.3s", word, word, word, word, word) ==
+        "grad|  grad|grad  |gr|  gra");
 }
 
 TEST_CASE("a value that is an empty optional is a value, not an error") {

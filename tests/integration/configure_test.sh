@@ -34,7 +34,7 @@ if command -v g++ >/dev/null; then
   # It says of itself that it is version 9.
   printf '#!/bin/sh\nexec g++ -U__GNUC__ -D__GNUC__=9 "$@"\n' >"$folder/g++-9"
   chmod +x "$folder/g++-9"
-  refuses compiler "dtrain needs g++ 12 or later, and found 9." "-DCMAKE_CXX_COMPILER=$folder/g++-9"
+  refuses compiler "dtrain needs g++ 11 or later, and found 9." "-DCMAKE_CXX_COMPILER=$folder/g++-9"
 fi
 
 refuses missing "dtrain needs zlib. On Debian: apt-get install zlib1g-dev" -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON

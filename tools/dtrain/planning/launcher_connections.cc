@@ -3,6 +3,8 @@
 #include "planning/launcher_connections.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -11,7 +13,6 @@
 #include <system_error>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
@@ -24,7 +25,7 @@ constexpr size_t kState = 3;
 constexpr size_t kTimer = 5;
 constexpr size_t kInode = 9;
 constexpr std::string_view kEstablished = "01";
-constexpr std::string_view kKeepAliveTimer = "02";
+constexpr std::string_view kKeepAliveTimer = "02:";
 constexpr double kTicksPerSecond = 100;  // of the times that the kernel shows to programs
 
 // The numbers of the process's sockets.
@@ -53,12 +54,12 @@ bool IsLoopback(std::string_view peer) {
 
 // "02:000000E5": a timer and the ticks that it has left.
 double SecondsLeft(std::string_view timer) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  if (!timer.starts_with(kKeepAliveTimer)) return kNever;
   uint32_t ticks = 0;
-  if (timer.substr(0, 2) != kKeepAliveTimer ||
-      !absl::SimpleHexAtoi(absl::string_view(timer.data() + 3, timer.size() - 3), &ticks)) {
-    return std::numeric_limits<double>::infinity();
-  }
-  return ticks / kTicksPerSecond;
+  const char* const end = timer.data() + timer.size();
+  const auto [rest, error] = std::from_chars(timer.data() + kKeepAliveTimer.size(), end, ticks, 16);
+  return error == std::errc() && rest == end ? ticks / kTicksPerSecond : kNever;
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "dtrain/base/dtype.h"
+#include "dtrain/base/internal/shuffle.h"
 #include "dtrain/base/random.h"
 
 #if defined(__x86_64__)
@@ -313,10 +314,8 @@ inline Vec Sqrt(Vec x) {
 
 #if defined(__AVX512F__)
 typedef float HalfOfVec __attribute__((vector_size(32)));
-inline HalfOfVec LowHalf(Vec v) { return __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7); }
-inline HalfOfVec HighHalf(Vec v) {
-  return __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
-}
+inline HalfOfVec LowHalf(Vec v) { return PartOf<HalfOfVec, 0, 1, 2, 3, 4, 5, 6, 7>(v); }
+inline HalfOfVec HighHalf(Vec v) { return PartOf<HalfOfVec, 8, 9, 10, 11, 12, 13, 14, 15>(v); }
 #elif defined(__AVX2__)
 typedef Vec HalfOfVec;
 inline HalfOfVec LowHalf(Vec v) { return v; }
@@ -324,8 +323,8 @@ inline HalfOfVec LowHalf(Vec v) { return v; }
 
 #if defined(__AVX2__)
 typedef float QuarterVec __attribute__((vector_size(16)));
-inline QuarterVec LowQuarter(HalfOfVec v) { return __builtin_shufflevector(v, v, 0, 1, 2, 3); }
-inline QuarterVec HighQuarter(HalfOfVec v) { return __builtin_shufflevector(v, v, 4, 5, 6, 7); }
+inline QuarterVec LowQuarter(HalfOfVec v) { return PartOf<QuarterVec, 0, 1, 2, 3>(v); }
+inline QuarterVec HighQuarter(HalfOfVec v) { return PartOf<QuarterVec, 4, 5, 6, 7>(v); }
 #else
 typedef Vec QuarterVec;
 #endif
@@ -355,9 +354,8 @@ inline Vec AddBlocks(const Vec& a, const Vec& b, std::integer_sequence<int, kLan
   return reinterpret_cast<Vec>(
       vpaddq_f32(reinterpret_cast<float32x4_t>(a), reinterpret_cast<float32x4_t>(b)));
 #else
-  return __builtin_shufflevector(a, b, ((kLane & kStep) != 0 ? kLane + kLanes : kLane)...) +
-         __builtin_shufflevector(
-             a, b, ((kLane & kStep) != 0 ? kLane - kStep + kLanes : kLane + kStep)...);
+  return Shuffle<((kLane & kStep) != 0 ? kLane + kLanes : kLane)...>(a, b) +
+         Shuffle<((kLane & kStep) != 0 ? kLane - kStep + kLanes : kLane + kStep)...>(a, b);
 #endif
 }
 
@@ -562,14 +560,14 @@ inline LongVec ComparedBits(LongVec words) { return words & 0x7fff7fff7fff7fffu;
 // Writes the 8 random 15-bit numbers of each lane's draw, lane by lane.
 inline void StoreDraws(LongVec low, LongVec high, uint16_t* draws) {
 #if defined(__AVX512F__)
-  const LongVec a = __builtin_shufflevector(low, high, 0, 8, 1, 9, 2, 10, 3, 11);
-  const LongVec b = __builtin_shufflevector(low, high, 4, 12, 5, 13, 6, 14, 7, 15);
+  const LongVec a = Shuffle<0, 8, 1, 9, 2, 10, 3, 11>(low, high);
+  const LongVec b = Shuffle<4, 12, 5, 13, 6, 14, 7, 15>(low, high);
 #elif defined(__AVX2__)
-  const LongVec a = __builtin_shufflevector(low, high, 0, 4, 1, 5);
-  const LongVec b = __builtin_shufflevector(low, high, 2, 6, 3, 7);
+  const LongVec a = Shuffle<0, 4, 1, 5>(low, high);
+  const LongVec b = Shuffle<2, 6, 3, 7>(low, high);
 #else
-  const LongVec a = __builtin_shufflevector(low, high, 0, 2);
-  const LongVec b = __builtin_shufflevector(low, high, 1, 3);
+  const LongVec a = Shuffle<0, 2>(low, high);
+  const LongVec b = Shuffle<1, 3>(low, high);
 #endif
   std::memcpy(draws, &a, sizeof(a));
   std::memcpy(draws + 4 * kLongLanes, &b, sizeof(b));
@@ -603,11 +601,11 @@ inline LongVec EvenWords(LongVec from, LongVec then) {
   const auto b = reinterpret_cast<UintVec>(then);
 #if defined(__AVX512F__)
   return reinterpret_cast<LongVec>(
-      __builtin_shufflevector(a, b, 0, 2, 4, 6, 16, 18, 20, 22, 8, 10, 12, 14, 24, 26, 28, 30));
+      Shuffle<0, 2, 4, 6, 16, 18, 20, 22, 8, 10, 12, 14, 24, 26, 28, 30>(a, b));
 #elif defined(__AVX2__)
-  return reinterpret_cast<LongVec>(__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14));
+  return reinterpret_cast<LongVec>(Shuffle<0, 2, 4, 6, 8, 10, 12, 14>(a, b));
 #else
-  return reinterpret_cast<LongVec>(__builtin_shufflevector(a, b, 0, 2, 4, 6));
+  return reinterpret_cast<LongVec>(Shuffle<0, 2, 4, 6>(a, b));
 #endif
 }
 

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/internal/survey_round.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -24,9 +23,8 @@ constexpr double kVerdictSeconds = 1.0;  // for the verdicts of all hosts
 int64_t HeaderBytes(const SocketAddress& address) { return address.is_v4() ? 28 : 48; }
 
 std::string RandomId() {
-  uint64_t number = 0;
-  static_cast<void>(::getrandom(&number, sizeof(number), 0));
-  return absl::StrFormat("%016x", number);
+  std::random_device device;
+  return absl::StrFormat("%08x%08x", device(), device());
 }
 
 // The interface of this host that has an address, or null.

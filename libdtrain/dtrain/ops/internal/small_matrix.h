@@ -114,10 +114,8 @@ inline void Multiply(int rows, const Product& x, int64_t depth, int64_t vecs) {
 // One step of a transposition: swaps the off-diagonal kStep x kStep blocks of rows a and b.
 template <int kStep, int... kLane>
 inline void SwapBlocks(Vec& a, Vec& b, std::integer_sequence<int, kLane...> /*lanes*/) {
-  const Vec low =
-      __builtin_shufflevector(a, b, ((kLane & kStep) != 0 ? kLane - kStep + kLanes : kLane)...);
-  const Vec high =
-      __builtin_shufflevector(a, b, ((kLane & kStep) != 0 ? kLane + kLanes : kLane + kStep)...);
+  const Vec low = Shuffle<((kLane & kStep) != 0 ? kLane - kStep + kLanes : kLane)...>(a, b);
+  const Vec high = Shuffle<((kLane & kStep) != 0 ? kLane + kLanes : kLane + kStep)...>(a, b);
   a = low;
   b = high;
 }

@@ -119,7 +119,7 @@ Status TakeLabels(const proto::ClassificationDataConfig& user, LabelKind kind,
   if (!user.has_weights()) config.clear_weights();
   if (!user.has_jigsaw_auxiliary()) config.clear_jigsaw_auxiliary();
   if (kind == LabelKind::kMultiLabel && has_jigsaw_columns && config.label_size() == 0) {
-    config.mutable_label()->Add(names.begin(), names.end());
+    for (const std::string& name : names) config.add_label(name);
   }
   return OkStatus();
 }

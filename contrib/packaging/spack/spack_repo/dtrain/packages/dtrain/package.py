@@ -41,7 +41,7 @@ class Dtrain(CMakePackage, CudaPackage):
     # NCCL is loaded when it is first used.
     depends_on("nccl", when="+cuda", type="run")
 
-    conflicts("%gcc@:11", msg="dtrain needs g++ 12 or later")
+    conflicts("%gcc@:10", msg="dtrain needs g++ 11 or later")
 
     def cmake_args(self):
         args = [
