@@ -160,7 +160,7 @@ run_platform() {
     cells+=("$took")
     step "$logs/tests.log" run_tests "$root" || { sed -n '/tests FAILED:/,$p' "$logs/tests.log"; bad=1; }
     cells+=("$took")
-    failed=$(count '\([0-9]*\) tests failed out of' "$logs/tests.log")
+    failed=$(count ', \([0-9]*\) tests failed out of' "$logs/tests.log")
     all=$(count 'tests failed out of \([0-9]*\)' "$logs/tests.log")
     skipped=$(grep -c '(Skipped)$' "$logs/tests.log" || true)
     passed=$((${all:-0} - ${failed:-0} - skipped))
