@@ -148,6 +148,7 @@ TEST_CASE("a file that cannot give the model's ids is refused by the name of its
   refused([](Json& f) { f["model"]["merges"] = 3; }, "model.merges is no list");
   refused([](Json& f) { f["model"]["end_of_word_suffix"] = "</w>"; }, "model.end_of_word_suffix");
   refused([](Json& f) { f["added_tokens"][0]["id"] = "x"; }, "added_tokens");
+  refused([](Json& f) { f["added_tokens"][0]["id"] = 2000000000; }, "has the id 2000000000");
   refused([](Json& f) { f["added_tokens"][0]["content"] = ""; }, "added_tokens");
 }
 

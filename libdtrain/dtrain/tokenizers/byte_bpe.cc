@@ -18,7 +18,7 @@
 #include "dtrain/tokenizers/internal/byte_level.h"
 #include "dtrain/tokenizers/internal/composition.h"
 #include "dtrain/tokenizers/internal/pair_merging.h"
-#include "dtrain/tokenizers/internal/row_sizes.h"
+#include "dtrain/tokenizers/internal/rows.h"
 #include "dtrain/tokenizers/internal/tokenizer_file.h"
 #include "dtrain/tokenizers/internal/word_cache.h"
 
@@ -85,14 +85,6 @@ Status CheckModel(const TokenizerFile& file) {
   return OkStatus();
 }
 
-void AddSpecialPieces(const TokenizerFile& file, ByteBpeTables& tables) {
-  for (const AddedToken& token : file.added_tokens) {
-    const auto id = static_cast<size_t>(token.id);
-    if (id >= tables.pieces.size()) tables.pieces.resize(id + 1);
-    tables.pieces[id] = token.content;
-  }
-}
-
 // Both sides of a merge: ["a", "b"], or "a b" in older files.
 std::optional<std::pair<std::string, std::string>> SidesOf(const Json& merge) {
   if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
@@ -145,19 +137,6 @@ void ReadBytes(ByteBpeTables& tables) {
     tables.byte_ids[static_cast<size_t>(byte)] =
         found == tables.id_of.end() ? tables.unk_id : found->second;
   }
-}
-
-Status ReadRows(const TokenizerFile& file, ByteBpeTables& tables) {
-  tables.single = file.single;
-  tables.pair = file.pair;
-  for (const std::vector<RowPart>* row : {&tables.single, &tables.pair}) {
-    for (const RowPart& part : *row) {
-      if (part.special_id < static_cast<int64_t>(tables.pieces.size())) continue;
-      return DataError(absl::StrFormat("%s: post_processor: id %d is beyond the %d pieces",
-                                       file.name, part.special_id, tables.pieces.size()));
-    }
-  }
-  return OkStatus();
 }
 
 void ReadAddedTokens(const TokenizerFile& file, ByteBpeTables& tables) {
@@ -222,7 +201,8 @@ StatusOr<ByteBpeTokenizer> ByteBpeTokenizer::FromJson(std::string_view text,
   DT_ASSIGN_OR_RETURN(tables->pieces,
                       internal::PiecesOf(file.model.value("vocab", nlohmann::json()), file));
   const size_t vocabulary_size = tables->pieces.size();
-  internal::AddSpecialPieces(file, *tables);
+  DT_RETURN_IF_ERROR(internal::CheckIds(file, vocabulary_size));
+  internal::AddSpecialPieces(file, tables->pieces);
   tables->texts.resize(tables->pieces.size());
   for (size_t id = 0; id < tables->pieces.size(); ++id) {
     const std::string& piece = tables->pieces[id];
@@ -235,7 +215,8 @@ StatusOr<ByteBpeTokenizer> ByteBpeTokenizer::FromJson(std::string_view text,
   }
   DT_RETURN_IF_ERROR(internal::ReadMerges(file, *tables));
   internal::ReadBytes(*tables);
-  DT_RETURN_IF_ERROR(internal::ReadRows(file, *tables));
+  tables->single = file.single;
+  tables->pair = file.pair;
   internal::ReadAddedTokens(file, *tables);
   const auto ignores = file.model.value("ignore_merges", nlohmann::json());
   tables->ignores_merges = ignores.is_boolean() && ignores.get<bool>();
@@ -352,28 +333,7 @@ void ByteBpeEncoder::EncodeRow(std::string_view first, std::optional<std::string
   std::array<std::vector<int32_t>, 2> texts;
   Encode(first, texts[0]);
   if (second) Encode(*second, texts[1]);
-  if (max_length > 0) {
-    const auto specials = static_cast<size_t>(
-        std::count_if(parts.begin(), parts.end(), [](const auto& p) { return p.special_id >= 0; }));
-    DT_CHECK(static_cast<size_t>(max_length) > specials)
-        << "max_length is " << max_length << "; a row has " << specials << " special tokens";
-    const internal::RowSizes sizes =
-        internal::TruncatedSizes({texts[0].size(), texts[1].size()},
-                                 static_cast<size_t>(max_length) - specials, /*hugging_face=*/true);
-    texts[0].resize(sizes.first);
-    texts[1].resize(sizes.second);
-  }
-  ids.clear();
-  types.clear();
-  for (const internal::RowPart& part : parts) {
-    if (part.special_id >= 0) {
-      ids.push_back(part.special_id);
-    } else {
-      const std::vector<int32_t>& text = texts[static_cast<size_t>(part.text)];
-      ids.insert(ids.end(), text.begin(), text.end());
-    }
-    types.resize(ids.size(), part.type);
-  }
+  internal::MakeRow(parts, std::move(texts), max_length, ids, types);
 }
 
 }  // namespace dtrain

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -18,12 +19,8 @@ using Json = nlohmann::json;
 
 constexpr int64_t kMaxId = std::numeric_limits<int32_t>::max() - 1;
 
-Json Field(const Json& object, const char* key) {
-  return object.is_object() ? object.value(key, Json()) : Json();
-}
-
 bool Flag(const Json& object, const char* key) {
-  const Json value = Field(object, key);
+  const Json value = FieldOf(object, key);
   return value.is_boolean() && value.get<bool>();
 }
 
@@ -36,8 +33,8 @@ std::optional<int32_t> IdIn(const Json& value) {
 StatusOr<std::vector<AddedToken>> AddedTokensOf(const Json& list, const std::string& name) {
   std::vector<AddedToken> tokens;
   for (const Json& entry : list) {
-    const Json content = Field(entry, "content");
-    const std::optional<int32_t> id = IdIn(Field(entry, "id"));
+    const Json content = FieldOf(entry, "content");
+    const std::optional<int32_t> id = IdIn(FieldOf(entry, "id"));
     if (!content.is_string() || !id || content.get_ref<const std::string&>().empty()) {
       return DataError(absl::StrCat(
           name, ": added_tokens: an entry has no content or no id: ", Printable(JsonText(entry))));
@@ -57,20 +54,20 @@ StatusOr<std::vector<AddedToken>> AddedTokensOf(const Json& list, const std::str
 StatusOr<std::vector<RowPart>> TemplateOf(const Json& processor, const char* key,
                                           const std::string& name) {
   std::vector<RowPart> row;
-  const Json special_tokens = Field(processor, "special_tokens");
-  for (const Json& part : Field(processor, key)) {
-    const Json text = Field(part, "Sequence");
-    const Json special = Field(part, "SpecialToken");
-    const std::optional<int32_t> type = IdIn(Field(text.is_object() ? text : special, "type_id"));
+  const Json special_tokens = FieldOf(processor, "special_tokens");
+  for (const Json& part : FieldOf(processor, key)) {
+    const Json text = FieldOf(part, "Sequence");
+    const Json special = FieldOf(part, "SpecialToken");
+    const std::optional<int32_t> type = IdIn(FieldOf(text.is_object() ? text : special, "type_id"));
     if (!type) break;
     if (text.is_object()) {
-      row.push_back({.text = Field(text, "id") == "B" ? 1 : 0, .type = *type});
+      row.push_back({.text = FieldOf(text, "id") == "B" ? 1 : 0, .type = *type});
       continue;
     }
-    const Json token = Field(special, "id");
+    const Json token = FieldOf(special, "id");
     if (!token.is_string()) break;
     const Json ids =
-        Field(Field(special_tokens, token.get_ref<const std::string&>().c_str()), "ids");
+        FieldOf(FieldOf(special_tokens, token.get_ref<const std::string&>().c_str()), "ids");
     if (!ids.is_array() || ids.empty()) break;
     for (const Json& value : ids) {
       const std::optional<int32_t> id = IdIn(value);
@@ -91,7 +88,7 @@ StatusOr<std::vector<RowPart>> TemplateOf(const Json& processor, const char* key
 // separators between the texts, all of type 0. Both give {sep: [text, id], cls: [text, id]}.
 Status ReadPairProcessor(const Json& processor, bool is_roberta, TokenizerFile& file) {
   const auto id_of = [&](const char* key) {
-    const Json value = Field(processor, key);
+    const Json value = FieldOf(processor, key);
     return value.is_array() && value.size() == 2 ? IdIn(value[1]) : std::nullopt;
   };
   const std::optional<int32_t> cls = id_of("cls");
@@ -114,7 +111,7 @@ Status ReadPostProcessor(const Json& processor, TokenizerFile& file) {
   if (type == "BertProcessing") return ReadPairProcessor(processor, false, file);
   if (type == "RobertaProcessing") return ReadPairProcessor(processor, true, file);
   if (type == "Sequence") {
-    for (const Json& part : Field(processor, "processors")) {
+    for (const Json& part : FieldOf(processor, "processors")) {
       DT_RETURN_IF_ERROR(ReadPostProcessor(part, file));
     }
     return OkStatus();
@@ -131,25 +128,32 @@ Status ReadPostProcessor(const Json& processor, TokenizerFile& file) {
 
 }  // namespace
 
+const Json& FieldOf(const Json& object, const char* key) {
+  static const Json null;
+  if (!object.is_object()) return null;
+  const auto found = object.find(key);
+  return found == object.end() ? null : *found;
+}
+
 std::string TypeOf(const Json& part) {
-  const Json type = Field(part, "type");
+  const Json type = FieldOf(part, "type");
   return type.is_string() ? type.get<std::string>() : "";
 }
 
 StatusOr<TokenizerFile> ParseTokenizerFile(std::string_view text, const std::string& name) {
-  const Json root = ParseJson<Json>(text);
+  Json root = ParseJson<Json>(text);
   TokenizerFile file;
   file.name = name;
-  file.model = Field(root, "model");
-  if (!file.model.is_object()) {
+  if (!FieldOf(root, "model").is_object()) {
     return DataError(name + ": is no tokenizer.json: it has no field model");
   }
-  file.normalizer = Field(root, "normalizer");
-  file.pre_tokenizer = Field(root, "pre_tokenizer");
-  DT_ASSIGN_OR_RETURN(file.added_tokens, AddedTokensOf(Field(root, "added_tokens"), name));
+  file.model = std::move(root["model"]);  // nearly all of the file
+  file.normalizer = FieldOf(root, "normalizer");
+  file.pre_tokenizer = FieldOf(root, "pre_tokenizer");
+  DT_ASSIGN_OR_RETURN(file.added_tokens, AddedTokensOf(FieldOf(root, "added_tokens"), name));
   file.single = {{.text = 0}};
   file.pair = {{.text = 0}, {.text = 1, .type = 1}};
-  DT_RETURN_IF_ERROR(ReadPostProcessor(Field(root, "post_processor"), file));
+  DT_RETURN_IF_ERROR(ReadPostProcessor(FieldOf(root, "post_processor"), file));
   return file;
 }
 
@@ -182,6 +186,37 @@ StatusOr<std::vector<std::string>> PiecesOf(const Json& vocabulary, const Tokeni
     pieces[place] = piece;
   }
   return pieces;
+}
+
+Status CheckIds(const TokenizerFile& file, size_t vocabulary_size) {
+  size_t size = vocabulary_size;
+  const size_t limit = vocabulary_size + file.added_tokens.size();
+  for (const AddedToken& token : file.added_tokens) {
+    const auto id = static_cast<size_t>(token.id);
+    if (id >= limit) {
+      return DataError(absl::StrFormat(
+          "%s: added_tokens: \"%s\" has the id %d; %d pieces and %d added tokens have ids below %d",
+          file.name, Printable(token.content), id, vocabulary_size, file.added_tokens.size(),
+          limit));
+    }
+    size = std::max(size, id + 1);
+  }
+  for (const std::vector<RowPart>* row : {&file.single, &file.pair}) {
+    for (const RowPart& part : *row) {
+      if (part.special_id < static_cast<int64_t>(size)) continue;
+      return DataError(absl::StrFormat("%s: post_processor: id %d is beyond the %d pieces",
+                                       file.name, part.special_id, size));
+    }
+  }
+  return OkStatus();
+}
+
+void AddSpecialPieces(const TokenizerFile& file, std::vector<std::string>& pieces) {
+  for (const AddedToken& token : file.added_tokens) {
+    const auto id = static_cast<size_t>(token.id);
+    if (id >= pieces.size()) pieces.resize(id + 1);
+    pieces[id] = token.content;
+  }
 }
 
 }  // namespace dtrain::internal

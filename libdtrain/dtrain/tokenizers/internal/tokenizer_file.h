@@ -50,6 +50,9 @@ struct TokenizerFile {
 // of another type or unknown.
 StatusOr<TokenizerFile> ParseTokenizerFile(std::string_view text, const std::string& name);
 
+// A field of a JSON object; null if it has none of that name, or is no object.
+const nlohmann::json& FieldOf(const nlohmann::json& object, const char* key);
+
 // The type that a part names; "" for null.
 std::string TypeOf(const nlohmann::json& part);
 
@@ -57,6 +60,13 @@ std::string TypeOf(const nlohmann::json& part);
 // stay empty. Returns DataError for an id that is used twice, or far beyond the number of pieces.
 StatusOr<std::vector<std::string>> PiecesOf(const nlohmann::json& vocabulary,
                                             const TokenizerFile& file);
+
+// Returns DataError for an id of an added token that lies far beyond a vocabulary of so many
+// pieces, and for one of the post-processor that neither has.
+Status CheckIds(const TokenizerFile& file, size_t vocabulary_size);
+
+// Sets or appends the pieces that added tokens are. CheckIds() must have accepted them.
+void AddSpecialPieces(const TokenizerFile& file, std::vector<std::string>& pieces);
 
 }  // namespace dtrain::internal
 
