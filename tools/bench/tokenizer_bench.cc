@@ -3,8 +3,9 @@
 //
 //   tokenizer_bench VOCAB TEXTS [behavior=google|hf] [cased] [threads=1] [repeat=5] [ids=FILE]
 //
-// VOCAB is a vocab.txt (WordPiece) or a tokenizer.json (byte-level BPE, one thread). TEXTS holds
-// texts separated by NUL bytes, all in memory before the clock starts. Figures are medians of
+// VOCAB is a vocab.txt (WordPiece), a tokenizer.json (byte-level BPE or Unigram, one thread) or a
+// .spm or .model (Unigram of SentencePiece, one thread). TEXTS holds texts separated by NUL bytes,
+// all in memory before the clock starts. Figures are medians of
 // `repeat` runs over all of them, each with a new encoder: seconds by the clock, and processor
 // seconds of all threads, which hold on a busy machine too. FILE gets, for each text, the number of
 // its ids and the ids, 32 bits each.
@@ -21,6 +22,7 @@
 #include "dtrain/base/status.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/tokenizers/byte_bpe.h"
+#include "dtrain/tokenizers/unigram.h"
 #include "dtrain/tokenizers/wordpiece.h"
 
 namespace {
@@ -96,11 +98,10 @@ dtrain::StatusOr<EncodeAll> LoadWordPiece(const Arguments& arguments) {
   });
 }
 
-dtrain::StatusOr<EncodeAll> LoadByteBpe(const Arguments& arguments) {
-  DT_ASSIGN_OR_RETURN(const dtrain::ByteBpeTokenizer tokenizer,
-                      dtrain::ByteBpeTokenizer::Load(arguments.vocabulary));
-  return EncodeAll([tokenizer](const Texts& texts) {
-    dtrain::ByteBpeEncoder encoder(tokenizer);
+template <typename Encoder, typename Tokenizer>
+EncodeAll OneThread(const Tokenizer& tokenizer) {
+  return [tokenizer](const Texts& texts) {
+    Encoder encoder(tokenizer);
     dtrain::EncodedTexts encoded{.ids = {}, .offsets = {0}, .type0_sizes = {}};
     for (const std::string_view text : texts) {
       encoder.Encode(text, encoded.ids);
@@ -108,16 +109,30 @@ dtrain::StatusOr<EncodeAll> LoadByteBpe(const Arguments& arguments) {
     }
     encoded.type0_sizes.resize(texts.size());
     return encoded;
-  });
+  };
+}
+
+dtrain::StatusOr<EncodeAll> LoadEncoder(const Arguments& arguments) {
+  const std::string& path = arguments.vocabulary;
+  const bool is_json = path.ends_with(".json");
+  if (!is_json && !path.ends_with(".spm") && !path.ends_with(".model")) {
+    return LoadWordPiece(arguments);
+  }
+  const auto unigram = dtrain::UnigramTokenizer::Load(path);
+  if (unigram.ok()) return OneThread<dtrain::UnigramEncoder>(*unigram);
+  if (!is_json || unigram.status().message().find("is no Unigram") == std::string::npos) {
+    return unigram.status();
+  }
+  DT_ASSIGN_OR_RETURN(const dtrain::ByteBpeTokenizer tokenizer,
+                      dtrain::ByteBpeTokenizer::Load(path));
+  return OneThread<dtrain::ByteBpeEncoder>(tokenizer);
 }
 
 dtrain::Status Run(const Arguments& arguments) {
   DT_ASSIGN_OR_RETURN(const std::string content, dtrain::ReadWholeFile(arguments.texts));
   const Texts texts = SplitTexts(content);
   const dtrain::Timer load_timer;
-  const bool is_json = arguments.vocabulary.ends_with(".json");
-  DT_ASSIGN_OR_RETURN(const EncodeAll encode,
-                      is_json ? LoadByteBpe(arguments) : LoadWordPiece(arguments));
+  DT_ASSIGN_OR_RETURN(const EncodeAll encode, LoadEncoder(arguments));
   const double load_seconds = load_timer.Seconds();
   std::vector<double> seconds;
   std::vector<double> cpu_seconds;

@@ -5,10 +5,10 @@
 #   tokenizer_peer.py build/cpu/bin/tokenizer_bench VOCAB FILE... [--cased]
 #       [--google=TOKENIZATION.py [--every=1]] [--time [--rounds=5] [--threads=2]]
 #
-# VOCAB is a vocab.txt (WordPiece) or a tokenizer.json. Texts are the lines of a file, the fields of a .csv,
+# VOCAB is a vocab.txt (WordPiece), a tokenizer.json or a .spm. Texts are the lines of a file, the fields of a .csv,
 # the strings of a .json; FILE "unicode" means every character between others. Without --google the
-# peer is the package `tokenizers` (behaviour hf), with it google-research/bert's tokenization.py on
-# every EVERYth text. --time measures instead, ours and theirs in turn, from texts in memory to ids
+# peer is the package `tokenizers` (behaviour hf), or `sentencepiece` for a .spm; with it google-research/bert's
+# tokenization.py on every EVERYth text. --time measures instead, ours and theirs in turn, from texts in memory to ids
 # in memory: medians by the clock, and in processor seconds, which hold on a busy machine too.
 import argparse
 import csv
@@ -24,6 +24,11 @@ import time
 
 import numpy
 import tokenizers
+
+try:
+    import sentencepiece
+except ImportError:  # only needed for a .spm
+    sentencepiece = None
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'tests' / 'golden'))
 BATCH = 20000
@@ -111,9 +116,18 @@ def hf_encoder(args):
     return encode
 
 
+def is_spm(args):
+    return args.vocab.endswith(('.spm', '.model'))
+
+
+def spm_encoder(args):
+    processor = sentencepiece.SentencePieceProcessor(args.vocab)
+    return lambda texts: map(processor.encode, texts)
+
+
 def compare(args, folder):
     bench = Bench(args, 'google' if args.google else 'hf', folder)
-    encode = google_encoder(args) if args.google else hf_encoder(args)
+    encode = (google_encoder if args.google else spm_encoder if is_spm(args) else hf_encoder)(args)
     total = differing = 0
     for path in args.files:
         texts = read_texts(path)[::args.every if args.google else 1]
@@ -136,7 +150,8 @@ def measure(args, folder):
     bench = Bench(args, 'hf', folder)
     bench.write(texts)
     os.environ['RAYON_NUM_THREADS'] = str(args.threads)
-    hf = hf_tokenizer(args)
+    processor = sentencepiece.SentencePieceProcessor(args.vocab) if is_spm(args) else None
+    hf = None if processor else hf_tokenizer(args)
 
     def run_hf(parallel, encode):
         os.environ['TOKENIZERS_PARALLELISM'] = 'true' if parallel else 'false'
@@ -155,14 +170,17 @@ def measure(args, folder):
         f'tokenizers, {args.threads} threads, no offsets':
             lambda: run_hf(True, hf.encode_batch_fast),
     }
-    if args.vocab.endswith('.json'):
+    if processor:
+        runs = {name: run for name, run in runs.items() if name == 'ours, 1 thread'}
+        runs['sentencepiece, 1 thread'] = lambda: run_hf(False, lambda texts: processor.encode(texts, num_threads=1))
+    elif args.vocab.endswith('.json'):
         runs = {name: run for name, run in runs.items() if ', 1 thread' in name}
     seconds = {name: [] for name in runs}
     for _ in range(args.rounds):
         for name, run in runs.items():
             seconds[name].append(run())
     print(f'{len(texts)} texts, {sum(len(t.encode()) for t in texts)} bytes, '
-          f'tokenizers {tokenizers.__version__}, load {os.getloadavg()[0]:.1f}')
+          f'tokenizers {tokenizers.__version__}, sentencepiece {getattr(sentencepiece, "__version__", "none")}, load {os.getloadavg()[0]:.1f}')
     ours = {}
     for name, values in seconds.items():
         clock, cpu = (statistics.median(v) for v in zip(*values))

@@ -1,0 +1,44 @@
+// unigram_fuzz.cc - whatever the bytes of a Unigram model, ids are in its vocabulary.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Input: a tokenizer.json or a file of SentencePiece up to the first bytes FE FE, then a text.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dtrain/base/check.h"
+#include "dtrain/tokenizers/unigram.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using dtrain::UnigramTokenizer;
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  const size_t end = input.find("\xFE\xFE");
+  const std::string_view file = input.substr(0, end);
+  const auto tokenizer = file.starts_with('{') ? UnigramTokenizer::FromJson(file, "file")
+                                               : UnigramTokenizer::FromModelProto(file, "file");
+  if (!tokenizer.ok()) {
+    DT_CHECK(tokenizer.status().message().starts_with("file: ")) << tokenizer.status().message();
+    return 0;
+  }
+  const std::string_view text = end == std::string_view::npos ? "" : input.substr(end + 2);
+  dtrain::UnigramEncoder encoder(*tokenizer);
+  std::vector<int32_t> ids;
+  std::vector<int32_t> again;
+  encoder.Encode(text, ids);
+  encoder.Encode(text, again);  // now from the cache
+  DT_CHECK(ids == again);
+  for (const int32_t id : ids) DT_CHECK(id >= 0 && id < tokenizer->vocab_size());
+  tokenizer->Decode(ids);
+  std::vector<std::string> pieces;
+  encoder.EncodePieces(text, pieces);  // without the cache
+  DT_CHECK_EQ(pieces.size(), ids.size());
+  tokenizer->DecodePieces(pieces);
+  std::vector<int32_t> types;
+  encoder.EncodeRow(text, text, 0, ids, types);
+  DT_CHECK_EQ(ids.size(), types.size());
+  return 0;
+}
