@@ -9,6 +9,7 @@
 
 #include "dtrain/base/utf8.h"
 #include "dtrain/tokenizers/byte_bpe.h"
+#include "dtrain/tokenizers/unigram.h"
 #include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/letter_tokenizer.h"
@@ -146,6 +147,48 @@ TEST_CASE("composed characters have the place of all that they were made of") {
   }
   CHECK(found);
   CHECK(spans.back() == TokenSpan{9, 10});
+}
+
+TEST_CASE("places of Unigram's tokens are the characters that they were made of") {
+  std::ifstream stream(testing::GoldenPath("unigram.json"));
+  const Json golden = Json::parse(stream);
+  for (const Json& setting : golden["json"]) {
+    const auto tokenizer = UnigramTokenizer::FromJson(setting["file"].get<std::string>(), "file");
+    INFO(setting["name"] << " " << tokenizer.status().message());
+    REQUIRE(tokenizer.ok());
+    UnigramEncoder plain(*tokenizer, 1 << 20, /*match_special_tokens=*/false);
+    for (const Json& example : golden["texts"]) {
+      const auto text = example.get<std::string>();
+      if (!IsValidUtf8(text)) continue;
+      INFO(example);
+      Ids ids;
+      Ids expected;
+      std::vector<TokenSpan> spans;
+      tokenizer->EncodeWithSpans(text, ids, spans);
+      plain.Encode(text, expected);
+      CHECK(ids == expected);
+      REQUIRE(spans.size() == ids.size());
+      for (size_t i = 0; i < spans.size(); ++i) {
+        const auto [begin, end] = spans[i];
+        INFO("token " << i << " at " << begin << " to " << end);
+        REQUIRE((0 <= begin && begin <= end && end <= static_cast<int32_t>(text.size())));
+        CHECK(IsValidUtf8(std::string_view(text).substr(static_cast<size_t>(begin),
+                                                        static_cast<size_t>(end - begin))));
+        if (i > 0) CHECK(spans[i - 1].begin <= begin);
+      }
+    }
+    // What no rule changes stands where its pieces are.
+    const std::string text = "a man, plays";
+    Ids ids;
+    std::vector<TokenSpan> spans;
+    tokenizer->EncodeWithSpans(text, ids, spans);
+    std::string found;
+    for (const TokenSpan& span : spans) {
+      found +=
+          text.substr(static_cast<size_t>(span.begin), static_cast<size_t>(span.end - span.begin));
+    }
+    CHECK(found == "aman,plays");
+  }
 }
 
 TEST_CASE("special tokens in texts are text where they shall not be matched") {

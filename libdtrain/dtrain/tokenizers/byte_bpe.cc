@@ -149,14 +149,7 @@ void ReadAddedTokens(const TokenizerFile& file, ByteBpeTables& tables) {
       normalized.back().content = Compose(token.content);
     }
   }
-  const auto plain = [](std::vector<AddedToken> tokens) {
-    std::erase_if(tokens, [](const AddedToken& token) { return token.is_special; });
-    return AddedTokenMatcher(std::move(tokens));
-  };
-  tables.plain_raw_tokens = plain(raw);
-  tables.plain_normalized_tokens = plain(normalized);
-  tables.raw_tokens = AddedTokenMatcher(std::move(raw));
-  tables.normalized_tokens = AddedTokenMatcher(std::move(normalized));
+  tables.added_tokens = AddedTokens(raw, normalized);
 }
 
 }  // namespace
@@ -310,19 +303,18 @@ void ByteBpeEncoder::Encode(std::string_view text, std::vector<int32_t>& ids) {
     text = scratch_->valid;
   }
   const auto take = [&](int32_t id) { ids.push_back(id); };
-  tables.raw(match_special_tokens_)
-      .Split(
-          text,
-          [&](std::string_view part) {
-            if (tables.composes && internal::MayCompose(part)) {
-              scratch_->composed = internal::Compose(part);
-              part = scratch_->composed;
-            }
-            tables.normalized(match_special_tokens_)
-                .Split(
-                    part, [&](std::string_view words) { EncodeWords(words, ids); }, take);
-          },
-          take);
+  const auto& matchers = tables.added_tokens.matchers(match_special_tokens_);
+  matchers.raw.Split(
+      text,
+      [&](std::string_view part) {
+        if (tables.composes && internal::MayCompose(part)) {
+          scratch_->composed = internal::Compose(part);
+          part = scratch_->composed;
+        }
+        matchers.normalized.Split(
+            part, [&](std::string_view words) { EncodeWords(words, ids); }, take);
+      },
+      take);
 }
 
 void ByteBpeEncoder::EncodeRow(std::string_view first, std::optional<std::string_view> second,

@@ -48,16 +48,19 @@ class SpanEncoder {
  public:
   SpanEncoder(const internal::ByteBpeTables& tables, std::string_view text,
               std::vector<int32_t>& ids, std::vector<TokenSpan>& spans)
-      : tables_(tables), all_(text), ids_(ids), spans_(spans) {}
+      : tables_(tables),
+        matchers_(tables.added_tokens.matchers(/*with_special=*/false)),
+        all_(text),
+        ids_(ids),
+        spans_(spans) {}
 
   void Run() {
-    tables_.raw(/*with_special=*/false)
-        .SplitWithPlaces(
-            all_, [&](std::string_view part) { EncodePart(part, OffsetOf(part)); },
-            [&](int32_t id, std::string_view place) {
-              const int32_t begin = OffsetOf(place);
-              Add(id, {begin, begin + static_cast<int32_t>(place.size())});
-            });
+    matchers_.raw.SplitWithPlaces(
+        all_, [&](std::string_view part) { EncodePart(part, OffsetOf(part)); },
+        [&](int32_t id, std::string_view place) {
+          const int32_t begin = OffsetOf(place);
+          Add(id, {begin, begin + static_cast<int32_t>(place.size())});
+        });
   }
 
  private:
@@ -82,13 +85,12 @@ class SpanEncoder {
       return std::span<const TokenSpan>(normal.sources)
           .subspan(static_cast<size_t>(words.data() - text.data()), words.size());
     };
-    tables_.normalized(/*with_special=*/false)
-        .SplitWithPlaces(
-            text, [&](std::string_view words) { EncodeWords(words, sources_of(words)); },
-            [&](int32_t id, std::string_view place) {
-              const std::span<const TokenSpan> sources = sources_of(place);
-              Add(id, {sources.front().begin, sources.back().end});
-            });
+    matchers_.normalized.SplitWithPlaces(
+        text, [&](std::string_view words) { EncodeWords(words, sources_of(words)); },
+        [&](int32_t id, std::string_view place) {
+          const std::span<const TokenSpan> sources = sources_of(place);
+          Add(id, {sources.front().begin, sources.back().end});
+        });
   }
 
   void EncodeWords(std::string_view words, std::span<const TokenSpan> sources) {
@@ -121,6 +123,7 @@ class SpanEncoder {
   }
 
   const internal::ByteBpeTables& tables_;
+  const internal::AddedTokens::Matchers& matchers_;
   std::string_view all_;
   std::vector<int32_t>& ids_;
   std::vector<TokenSpan>& spans_;

@@ -15,18 +15,22 @@
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/data/internal/hash.h"
 #include "dtrain/tokenizers/byte_bpe.h"
+#include "dtrain/tokenizers/internal/bpe_text.h"
 #include "dtrain/tokenizers/internal/row_batches.h"
 #include "dtrain/tokenizers/internal/tokenizer_file.h"
+#include "dtrain/tokenizers/unigram.h"
 #include "nlohmann/json.hpp"
 
 namespace dtrain {
 namespace internal {
 
 struct TokenizerKind {
-  std::variant<WordPieceTokenizer, ByteBpeTokenizer> of;
+  std::variant<WordPieceTokenizer, ByteBpeTokenizer, UnigramTokenizer> of;
 };
 struct TextEncoders {
-  std::variant<std::vector<WordPieceEncoder>, std::vector<ByteBpeEncoder>> of;
+  std::variant<std::vector<WordPieceEncoder>, std::vector<ByteBpeEncoder>,
+               std::vector<UnigramEncoder>>
+      of;
 };
 
 }  // namespace internal
@@ -34,6 +38,8 @@ struct TextEncoders {
 namespace {
 
 using internal::RowPart;
+
+constexpr size_t kCacheBytes = size_t{4} << 20;  // of an encoder
 
 // How vocabularies of the families write a space in front of a word.
 constexpr std::string_view kSpace = "\xC4\xA0";  // U+0120, the space as a byte that shows
@@ -86,6 +92,12 @@ std::string ModelTypeOf(const std::string& text) {
   return model.is_object() && model.contains("merges") ? "BPE" : "";
 }
 
+StatusOr<std::string> ReadTokenizerText(const std::string& path) {
+  StatusOr<std::string> text = ReadWholeFile(path);
+  if (!text.ok()) return DataError(text.status().message());
+  return text;
+}
+
 template <typename Encoder>
 EncodedTexts EncodeWith(std::vector<Encoder>& encoders, std::span<const std::string_view> first,
                         std::span<const std::string_view> second, const TextRowOptions& options) {
@@ -109,21 +121,32 @@ EncodedTexts EncodeWith(std::vector<Encoder>& encoders, std::span<const std::str
 
 StatusOr<bool> HoldsWordPiece(const std::string& path) {
   if (!path.ends_with(".json")) return true;
-  const StatusOr<std::string> text = ReadWholeFile(path);
-  if (!text.ok()) return DataError(text.status().message());
-  const std::string type = ModelTypeOf(*text);
+  DT_ASSIGN_OR_RETURN(const std::string text, ReadTokenizerText(path));
+  const std::string type = ModelTypeOf(text);
   return type.empty() || type == "WordPiece";
 }
 
 StatusOr<TextTokenizer> TextTokenizer::Load(const std::string& path,
                                             const WordPieceOptions& options) {
   DT_ASSIGN_OR_RETURN(const bool is_word_piece, HoldsWordPiece(path));
-  if (!is_word_piece) {
-    DT_ASSIGN_OR_RETURN(const ByteBpeTokenizer tokenizer, ByteBpeTokenizer::Load(path));
-    return Make(tokenizer, path, options.match_special_tokens.value_or(true));
+  if (is_word_piece) {
+    DT_ASSIGN_OR_RETURN(WordPieceTokenizer tokenizer, WordPieceTokenizer::Load(path, options));
+    return TextTokenizer(std::move(tokenizer));
   }
-  DT_ASSIGN_OR_RETURN(WordPieceTokenizer tokenizer, WordPieceTokenizer::Load(path, options));
-  return TextTokenizer(std::move(tokenizer));
+  const bool match_special_tokens = options.match_special_tokens.value_or(true);
+  DT_ASSIGN_OR_RETURN(const std::string text, ReadTokenizerText(path));
+  const std::string type = ModelTypeOf(text);
+  if (type == "Unigram") {
+    DT_ASSIGN_OR_RETURN(const UnigramTokenizer tokenizer, UnigramTokenizer::FromJson(text, path));
+    return Make(tokenizer, path, match_special_tokens);
+  }
+  if (type != "BPE") {
+    return DataError(absl::StrFormat(
+        "%s: its model is of type %s; dtrain knows WordPiece, BPE of bytes, and Unigram", path,
+        Printable(type)));
+  }
+  DT_ASSIGN_OR_RETURN(const ByteBpeTokenizer tokenizer, ByteBpeTokenizer::FromJson(text, path));
+  return Make(tokenizer, path, match_special_tokens);
 }
 
 TextTokenizer::TextTokenizer(WordPieceTokenizer tokenizer)
@@ -142,8 +165,9 @@ const WordPieceTokenizer* TextTokenizer::word_piece() const {
   return std::get_if<WordPieceTokenizer>(&kind_->of);
 }
 
-StatusOr<TextTokenizer> TextTokenizer::Make(const ByteBpeTokenizer& tokenizer,
-                                            const std::string& name, bool match_special_tokens) {
+template <typename Tokenizer>
+StatusOr<TextTokenizer> TextTokenizer::Make(const Tokenizer& tokenizer, const std::string& name,
+                                            bool match_special_tokens) {
   const std::optional<RowForm> form = FormOf(tokenizer.row(false), tokenizer.row(true));
   if (!form) {
     return DataError(
@@ -193,7 +217,7 @@ std::string_view TextTokenizer::Piece(int32_t id) const {
 bool TextTokenizer::ContinuesWord(int32_t id) const {
   const std::string_view piece = Piece(id);
   if (word_piece() != nullptr) return piece.starts_with("##");
-  return !piece.starts_with(kSpace);
+  return !piece.starts_with(kSpace) && !piece.starts_with(internal::kMetaspace);
 }
 
 int32_t TextTokenizer::vocab_size() const {
@@ -215,9 +239,12 @@ TextBatchEncoder::TextBatchEncoder(const TextTokenizer& tokenizer, int num_threa
           auto& encoders = encoders_->of.emplace<std::vector<WordPieceEncoder>>();
           for (int i = 0; i < count; ++i) encoders.emplace_back(kind);
         } else {
-          auto& encoders = encoders_->of.emplace<std::vector<ByteBpeEncoder>>();
+          using Encoder =
+              std::conditional_t<std::is_same_v<std::decay_t<decltype(kind)>, ByteBpeTokenizer>,
+                                 ByteBpeEncoder, UnigramEncoder>;
+          auto& encoders = encoders_->of.emplace<std::vector<Encoder>>();
           for (int i = 0; i < count; ++i) {
-            encoders.emplace_back(kind, size_t{4} << 20, tokenizer.matches_special_tokens());
+            encoders.emplace_back(kind, kCacheBytes, tokenizer.matches_special_tokens());
           }
         }
       },

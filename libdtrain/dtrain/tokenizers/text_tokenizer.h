@@ -22,8 +22,6 @@
 
 namespace dtrain {
 
-class ByteBpeTokenizer;
-
 namespace internal {
 struct TokenizerKind;
 struct TextEncoders;
@@ -83,7 +81,8 @@ class TextTokenizer {
   friend class TextBatchEncoder;
   TextTokenizer() = default;
   // match_special_tokens: "<mask>" in a text is the special token.
-  static StatusOr<TextTokenizer> Make(const ByteBpeTokenizer& tokenizer, const std::string& name,
+  template <typename Tokenizer>
+  static StatusOr<TextTokenizer> Make(const Tokenizer& tokenizer, const std::string& name,
                                       bool match_special_tokens);
 
   std::shared_ptr<const internal::TokenizerKind> kind_;

@@ -9,6 +9,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/utf8.h"
+#include "dtrain/data/internal/hash.h"
 #include "dtrain/tokenizers/internal/bpe_text.h"
 #include "dtrain/tokenizers/internal/unigram_tables.h"
 
@@ -129,12 +130,14 @@ StatusOr<UnigramTokenizer> UnigramTokenizer::Load(const std::string& path) {
 StatusOr<UnigramTokenizer> UnigramTokenizer::FromJson(std::string_view text,
                                                       const std::string& name) {
   DT_ASSIGN_OR_RETURN(internal::UnigramTables tables, internal::ReadUnigramJson(text, name));
+  tables.hash = internal::StableHash(text, internal::StableHash("Unigram"));
   return UnigramTokenizer(std::make_shared<internal::UnigramTables>(std::move(tables)));
 }
 
 StatusOr<UnigramTokenizer> UnigramTokenizer::FromModelProto(std::string_view bytes,
                                                             const std::string& name) {
   DT_ASSIGN_OR_RETURN(internal::UnigramTables tables, internal::ReadUnigramModelProto(bytes, name));
+  tables.hash = internal::StableHash(bytes, internal::StableHash("SentencePiece"));
   return UnigramTokenizer(std::make_shared<internal::UnigramTables>(std::move(tables)));
 }
 
@@ -162,6 +165,11 @@ int32_t UnigramTokenizer::IdOf(std::string_view piece) const {
 
 int32_t UnigramTokenizer::vocab_size() const {
   return static_cast<int32_t>(tables_->pieces.size());
+}
+
+uint64_t UnigramTokenizer::Hash() const { return tables_->hash; }
+const std::vector<internal::RowPart>& UnigramTokenizer::row(bool of_pair) const {
+  return of_pair ? tables_->pair : tables_->single;
 }
 
 int32_t UnigramTokenizer::unk_id() const { return tables_->model.unk_id(); }

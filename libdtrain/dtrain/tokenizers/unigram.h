@@ -28,9 +28,12 @@
 namespace dtrain {
 
 namespace internal {
+struct RowPart;
 struct UnigramTables;
 struct UnigramCaches;
 }  // namespace internal
+
+struct TokenSpan;
 
 // Immutable, and safe to share between threads. Copies share their tables.
 class UnigramTokenizer {
@@ -43,6 +46,12 @@ class UnigramTokenizer {
   // The same from the files' bytes; `name` is for messages.
   static StatusOr<UnigramTokenizer> FromJson(std::string_view text, const std::string& name);
   static StatusOr<UnigramTokenizer> FromModelProto(std::string_view bytes, const std::string& name);
+
+  // Appends the ids of `text` (valid UTF-8) by the rules of a tokenizer.json, and the place of each
+  // token in it, without the space in front of a word. Where rules of normalisation changed the
+  // text, the place is that of the characters that became the token. Special tokens are text here.
+  void EncodeWithSpans(std::string_view text, std::vector<int32_t>& ids,
+                       std::vector<TokenSpan>& spans) const;
 
   // The text that ids stand for. Special tokens of a tokenizer.json become their text, those of
   // SentencePiece nothing, and its unknown piece " \u2047 ". Each id is in [0, vocab_size()).
@@ -59,10 +68,15 @@ class UnigramTokenizer {
   int32_t vocab_size() const;
   // The id of what is no piece.
   int32_t unk_id() const;
+  // A hash of the file, the same on every machine.
+  uint64_t Hash() const;
 
  private:
+  friend class TextTokenizer;
   friend class UnigramEncoder;
   explicit UnigramTokenizer(std::shared_ptr<const internal::UnigramTables> tables);
+  // The parts of the row of one text, or of two.
+  const std::vector<internal::RowPart>& row(bool of_pair) const;
 
   std::shared_ptr<const internal::UnigramTables> tables_;
 };
@@ -70,7 +84,9 @@ class UnigramTokenizer {
 // Encodes many texts on one thread. It caches the words it has seen, up to a memory limit.
 class UnigramEncoder {
  public:
-  explicit UnigramEncoder(UnigramTokenizer tokenizer, size_t cache_bytes = size_t{4} << 20);
+  // Unless match_special_tokens, special tokens such as <mask> are text wherever a text has them.
+  explicit UnigramEncoder(UnigramTokenizer tokenizer, size_t cache_bytes = size_t{4} << 20,
+                          bool match_special_tokens = true);
   UnigramEncoder(UnigramEncoder&&) noexcept;
   UnigramEncoder& operator=(UnigramEncoder&&) noexcept;
   ~UnigramEncoder();
@@ -82,6 +98,9 @@ class UnigramEncoder {
   // Appends the pieces of `text`. What is unknown is shown as its own text, so that the pieces can
   // be looked up in another vocabulary, as Marian's models want it.
   void EncodePieces(std::string_view text, std::vector<std::string>& pieces);
+  // The same with their ids.
+  void EncodePieces(std::string_view text, std::vector<int32_t>& ids,
+                    std::vector<std::string>& pieces);
 
   // Overwrites both with a row as the model was trained on it, such as <s> first </s></s> second
   // </s>, and its token types. A row of more than max_length ids loses tokens at the end of its
@@ -96,6 +115,7 @@ class UnigramEncoder {
                   std::vector<std::string>* pieces);
 
   UnigramTokenizer tokenizer_;
+  bool match_special_tokens_;
   std::unique_ptr<internal::UnigramCaches> caches_;
 };
 

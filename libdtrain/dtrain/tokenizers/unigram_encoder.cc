@@ -107,8 +107,12 @@ class WayWriter {
 // Encodes one text.
 class UnigramRun {
  public:
-  UnigramRun(const UnigramTables& tables, UnigramCaches& caches, UnigramOutput output)
-      : tables_(tables), caches_(caches), output_(output) {}
+  UnigramRun(const UnigramTables& tables, bool match_special_tokens, UnigramCaches& caches,
+             UnigramOutput output)
+      : tables_(tables),
+        added_(tables.added_tokens.matchers(match_special_tokens)),
+        caches_(caches),
+        output_(output) {}
 
   void EncodeSentence(std::string_view text) {
     tables_.sentence_rules.Apply(text, caches_.spaced);
@@ -122,13 +126,13 @@ class UnigramRun {
     }
     const auto take = [&](int32_t id) { output_.Add(id, tables_.pieces[static_cast<size_t>(id)]); };
     const char* const begin = text.data();
-    tables_.raw_tokens.Split(
+    added_.raw.Split(
         text,
         [&](std::string_view part) {
           bool is_first = part.data() == begin;
           caches_.normalized = part;
           tables_.text_rules.Apply(caches_.normalized, caches_.buffer);
-          tables_.normalized_tokens.Split(
+          added_.normalized.Split(
               caches_.normalized,
               [&](std::string_view words) {
                 EncodePart(words, is_first);
@@ -268,6 +272,7 @@ class UnigramRun {
   }
 
   const UnigramTables& tables_;
+  const AddedTokens::Matchers& added_;
   UnigramCaches& caches_;
   UnigramOutput output_;
 };
@@ -275,8 +280,10 @@ class UnigramRun {
 }  // namespace
 }  // namespace internal
 
-UnigramEncoder::UnigramEncoder(UnigramTokenizer tokenizer, size_t cache_bytes)
+UnigramEncoder::UnigramEncoder(UnigramTokenizer tokenizer, size_t cache_bytes,
+                               bool match_special_tokens)
     : tokenizer_(std::move(tokenizer)),
+      match_special_tokens_(match_special_tokens),
       caches_(std::make_unique<internal::UnigramCaches>(cache_bytes)) {}
 UnigramEncoder::UnigramEncoder(UnigramEncoder&&) noexcept = default;
 UnigramEncoder& UnigramEncoder::operator=(UnigramEncoder&&) noexcept = default;
@@ -285,7 +292,7 @@ UnigramEncoder::~UnigramEncoder() = default;
 void UnigramEncoder::EncodeInto(std::string_view text, std::vector<int32_t>& ids,
                                 std::vector<std::string>* pieces) {
   DT_CHECK_LT(text.size(), size_t{INT32_MAX}) << "a text must be shorter than 2 GiB";
-  internal::UnigramRun run(*tokenizer_.tables_, *caches_, {&ids, pieces});
+  internal::UnigramRun run(*tokenizer_.tables_, match_special_tokens_, *caches_, {&ids, pieces});
   if (tokenizer_.tables_->is_sentencepiece) {
     run.EncodeSentence(text);
   } else {
@@ -299,6 +306,11 @@ void UnigramEncoder::Encode(std::string_view text, std::vector<int32_t>& ids) {
 
 void UnigramEncoder::EncodePieces(std::string_view text, std::vector<std::string>& pieces) {
   std::vector<int32_t> ids;
+  EncodePieces(text, ids, pieces);
+}
+
+void UnigramEncoder::EncodePieces(std::string_view text, std::vector<int32_t>& ids,
+                                  std::vector<std::string>& pieces) {
   EncodeInto(text, ids, &pieces);
 }
 

@@ -199,8 +199,7 @@ void ReadUnigramTokens(const TokenizerFile& file, UnigramTables& tables) {
     tables.text_rules.Apply(changed.content, buffer);
     if (!changed.content.empty()) normalized.push_back(std::move(changed));
   }
-  tables.raw_tokens = AddedTokenMatcher(std::move(raw));
-  tables.normalized_tokens = AddedTokenMatcher(std::move(normalized));
+  tables.added_tokens = AddedTokens(raw, normalized);
 }
 
 // --- SentencePiece ---

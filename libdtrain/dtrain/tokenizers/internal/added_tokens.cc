@@ -44,6 +44,16 @@ AddedTokenMatcher::AddedTokenMatcher(std::vector<AddedToken> tokens) : tokens_(s
   for (size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
 }
 
+AddedTokens::AddedTokens(const std::vector<AddedToken>& raw,
+                         const std::vector<AddedToken>& normalized)
+    : all_{AddedTokenMatcher(raw), AddedTokenMatcher(normalized)} {
+  const auto plain = [](std::vector<AddedToken> tokens) {
+    std::erase_if(tokens, [](const AddedToken& token) { return token.is_special; });
+    return AddedTokenMatcher(std::move(tokens));
+  };
+  plain_ = {plain(raw), plain(normalized)};
+}
+
 const AddedToken* AddedTokenMatcher::LongestAt(std::string_view rest) const {
   const auto byte = static_cast<uint8_t>(rest.front());
   for (uint32_t i = first_[byte]; i < first_[byte + 1u]; ++i) {

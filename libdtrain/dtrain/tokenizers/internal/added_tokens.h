@@ -55,6 +55,24 @@ class AddedTokenMatcher {
   std::array<uint32_t, 257> first_{};
 };
 
+// The added tokens of a tokenizer.
+class AddedTokens {
+ public:
+  AddedTokens() = default;
+  // `raw` are searched for in the text as it is, `normalized` in the normalised text.
+  AddedTokens(const std::vector<AddedToken>& raw, const std::vector<AddedToken>& normalized);
+
+  struct Matchers {
+    AddedTokenMatcher raw{{}};
+    AddedTokenMatcher normalized{{}};
+  };
+  // Without special tokens for texts whose authors shall not control the model's input.
+  const Matchers& matchers(bool with_special) const { return with_special ? all_ : plain_; }
+
+ private:
+  Matchers all_, plain_;
+};
+
 }  // namespace dtrain::internal
 
 #endif  // DTRAIN_TOKENIZERS_INTERNAL_ADDED_TOKENS_H_

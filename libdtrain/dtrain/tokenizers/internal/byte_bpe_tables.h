@@ -23,11 +23,7 @@ struct ByteBpeTables {
   std::array<int32_t, 256> byte_ids{};  // kNoSymbol for a byte that is no piece
   std::unordered_map<std::string_view, int32_t> id_of_text;  // only where merges may be ignored
   PairTable merges{0};
-  AddedTokenMatcher raw_tokens{{}};         // of the text as it is
-  AddedTokenMatcher normalized_tokens{{}};  // of the normalised text
-  // The same without special tokens, for texts whose authors shall not control the model's input.
-  AddedTokenMatcher plain_raw_tokens{{}};
-  AddedTokenMatcher plain_normalized_tokens{{}};
+  AddedTokens added_tokens;
   std::vector<RowPart> single;
   std::vector<RowPart> pair;
   int32_t unk_id = kNoSymbol;
@@ -36,13 +32,6 @@ struct ByteBpeTables {
   bool splits_words = true;  // by GPT-2's pattern
   bool ignores_merges = false;
   uint64_t hash = 0;
-
-  const AddedTokenMatcher& raw(bool with_special) const {
-    return with_special ? raw_tokens : plain_raw_tokens;
-  }
-  const AddedTokenMatcher& normalized(bool with_special) const {
-    return with_special ? normalized_tokens : plain_normalized_tokens;
-  }
 };
 
 // Divides a word into pieces: `scratch` gets its symbols, linked from index 0.

@@ -36,14 +36,14 @@ struct UnigramTables {
 
   // A tokenizer.json has these.
   TextRules text_rules;
-  AddedTokenMatcher raw_tokens{{}};         // of the text as it is
-  AddedTokenMatcher normalized_tokens{{}};  // of the normalised text
+  AddedTokens added_tokens;
   std::vector<RowPart> single = {{.text = 0}};
   std::vector<RowPart> pair = {{.text = 0}, {.text = 1, .type = 1}};
   // When a space comes in front of a part that has none: never, at the text's begin, always.
   enum class Prefix : uint8_t { kNever, kFirst, kAlways } prefix = Prefix::kAlways;
   bool splits_spaces = true;       // each U+2581 begins a word of its own
   bool drops_white_space = false;  // Unicode's white space ends parts, and is no part of them
+  uint64_t hash = 0;
 };
 
 // `name` is the file's, for messages.
