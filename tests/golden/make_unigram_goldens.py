@@ -84,7 +84,10 @@ def of_json(proto, normalizer, pre_tokenizer, special=('<s>', '<pad>', '</s>', '
     if normalizer is not None:
         tokenizer.normalizer = normalizer
     tokenizer.pre_tokenizer = pre_tokenizer
-    tokenizer.decoder = decoders.Metaspace(prepend_scheme='always')
+    scheme = getattr(pre_tokenizer, 'prepend_scheme', 'always')
+    tokenizer.decoder = decoders.Metaspace(prepend_scheme=scheme)
+    if byte_fallback:
+        tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), tokenizer.decoder])
     return tokenizer
 
 
@@ -133,6 +136,7 @@ def json_settings(proto, bytes_proto):
 
     ties = Tokenizer(models.Unigram([('<unk>', 0.0)] + with_ties(1), unk_id=0, byte_fallback=False))
     ties.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme='always')
+    ties.decoder = decoders.Metaspace(prepend_scheme='always')
     yield 'ties', ties
 
 
@@ -171,8 +175,12 @@ def main():
             row = reader.encode(first, second)
             pairs.append([first, second, length, row.ids, row.type_ids])
         reader.no_truncation()
-        result['json'].append({'name': name, 'file': file, 'pairs': pairs, 'ids': [
-            reader.encode(text, add_special_tokens=False).ids for text in texts]})
+        ids = [reader.encode(text, add_special_tokens=False).ids for text in texts]
+        more = [[generator.randrange(reader.get_vocab_size()) for _ in range(generator.randrange(1, 12))] for _ in range(60)]
+        result['json'].append({'name': name, 'file': file, 'pairs': pairs, 'ids': ids, 'decoded': [
+            [row, reader.decode(row, skip_special_tokens=False)] for row in ids[:60] + more
+            # `tokenizers` decodes an added token to its normalised form, dtrain to its text.
+            if all(reader.id_to_token(i) != 'caf\u00e9' for i in row)]})
     for name, proto in protos:
         data = proto.SerializeToString()
         processor = sentencepiece.SentencePieceProcessor(model_proto=data)

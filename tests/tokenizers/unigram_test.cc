@@ -95,12 +95,15 @@ TEST_CASE("pieces are those of SentencePiece, and what is unknown is shown as it
   CHECK(num_settings == 2);
 }
 
-TEST_CASE("ids become the texts that SentencePiece makes of them") {
-  for (const Json& setting : Golden()["spm"]) {
-    const UnigramTokenizer tokenizer = LoadSetting(setting, "spm");
-    for (const Json& example : setting["decoded"]) {
-      INFO(setting["name"] << " " << example);
-      CHECK(tokenizer.Decode(example[0].get<Ids>()) == example[1].get<std::string>());
+TEST_CASE("ids become the texts that tokenizers and SentencePiece make of them") {
+  for (const std::string kind : {"json", "spm"}) {
+    for (const Json& setting : Golden()[kind]) {
+      const UnigramTokenizer tokenizer = LoadSetting(setting, kind);
+      REQUIRE(setting["decoded"].size() > 100);
+      for (const Json& example : setting["decoded"]) {
+        INFO(kind << " " << setting["name"] << " " << example);
+        CHECK(tokenizer.Decode(example[0].get<Ids>()) == example[1].get<std::string>());
+      }
     }
   }
 }

@@ -57,8 +57,11 @@ class UnigramDecoder {
   void TakeBytes() {
     if (bytes_.empty()) return;
     size_t size = 0;
+    // To `tokenizers` all bytes are invalid where one is.
+    const bool may_be_valid = tables_.is_sentencepiece || IsValidUtf8(bytes_);
     for (std::string_view rest = bytes_; !rest.empty(); rest.remove_prefix(size)) {
-      const bool is_valid = DecodeUtf8(rest, size) != kInvalidCodePoint;
+      const bool is_valid = DecodeUtf8(rest, size) != kInvalidCodePoint && may_be_valid;
+      if (!may_be_valid) size = 1;
       text_ += is_valid ? rest.substr(0, size) : kReplacement;
     }
     bytes_.clear();
