@@ -112,5 +112,32 @@ TEST_CASE("a limit of characters out of range is an error of usage") {
   }
 }
 
+TEST_CASE("a tokenizer.json that would give other ids is refused by the part that does") {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("tokenizer.json");
+  const auto message = [&](const std::string& parts, const std::string& model = "") {
+    WriteTestFile(path, "{" + parts + R"("model": {"type": "WordPiece", )" + model +
+                            R"("vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "a": 3}}})");
+    return std::string(WordPieceTokenizer::Load(path).status().message());
+  };
+  const std::string unknown = ", which WordPiece here does not know";
+  CHECK(message("").empty());
+  CHECK(message(R"("normalizer": {"type": "BertNormalizer", "clean_text": true,
+                   "handle_chinese_chars": true, "lowercase": true},
+                   "pre_tokenizer": {"type": "BertPreTokenizer"},
+                   "added_tokens": [{"id": 1, "content": "[CLS]", "special": true}],)")
+            .empty());
+  CHECK(message(R"("normalizer": {"type": "NFKC"},)") ==
+        path + ": its normalizer is NFKC" + unknown);
+  CHECK(message(R"("normalizer": {"type": "BertNormalizer", "handle_chinese_chars": false},)") ==
+        path + ": normalizer.handle_chinese_chars is not true" + unknown);
+  CHECK(message(R"("pre_tokenizer": {"type": "Whitespace"},)") ==
+        path + ": its pre_tokenizer is Whitespace" + unknown);
+  CHECK(message(R"("added_tokens": [{"id": 4, "content": "[E1]"}],)") ==
+        path + ": added_tokens has \"[E1]\" with the id 4" + unknown);
+  CHECK(message("", R"("max_input_chars_per_word": 50, )") ==
+        path + ": model.max_input_chars_per_word is not 100" + unknown);
+}
+
 }  // namespace
 }  // namespace dtrain

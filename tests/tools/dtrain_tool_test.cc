@@ -11,6 +11,8 @@
 #include "dtrain/metrics/bleu.h"
 #include "dtrain/metrics/chrf.h"
 #include "testing/catch.h"
+#include "testing/file_testing.h"
+#include "testing/tests_directory.h"
 #include "tools/tiny_run.h"
 
 namespace dtrain {
@@ -41,6 +43,39 @@ TEST_CASE("translations come in the order of the lines, and empty lines stay emp
     CHECK(alone.output.substr(0, tab + 1) == lines[i].substr(0, tab + 1));
     CHECK(std::stod(alone.output.substr(tab)) == Approx(std::stod(lines[i].substr(tab))));
   }
+}
+
+TEST_CASE("inspect says what a model folder is, and which weights each task would begin anew") {
+  const TemporaryFolder folder;
+  fs::copy_file(testing::GoldenPath("distilbert.safetensors"), folder.File("model.safetensors"));
+  const auto describe = [&](const std::string& type) {
+    WriteTestFile(folder.File("config.json"),
+                  R"({"model_type": ")" + type +
+                      R"(", "dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 24,
+                       "max_position_embeddings": 32})");
+    return Tool("inspect " + folder.path() + " 2>&1");
+  };
+  std::string vocabulary = "[UNK]\n[CLS]\n[SEP]\n";
+  for (int i = 3; i < 67; ++i) vocabulary += "p" + std::to_string(i) + "\n";
+  WriteTestFile(folder.File("vocab.txt"), vocabulary);
+  const Outcome known = describe("distilbert");
+  INFO(known.output);
+  CHECK(known.exit_code == 0);
+  const std::vector<std::string> lines = Lines(known.output);
+  REQUIRE(lines.size() == 8);
+  CHECK(lines[0] == folder.path() + ": DistilBERT");
+  CHECK_THAT(lines[1],
+             Catch::Contains("1 layers of 16, 2 heads, ffn 24, texts of up to 32 tokens"));
+  CHECK_THAT(lines[3], Catch::EndsWith("vocab.txt: WordPiece, 67 pieces"));
+  CHECK_THAT(lines[4], Catch::Contains("bert_classify  all weights are here"));
+  CHECK_THAT(lines[6], Catch::Contains("bert_squad     new weights: qa_outputs"));
+  CHECK_THAT(lines[7],
+             Catch::Contains("new weights: vocab_layer_norm, vocab_projector, vocab_transform"));
+
+  const Outcome unknown = describe("modernbert-decoder");
+  CHECK(unknown.exit_code == 7);
+  CHECK_THAT(unknown.output, Catch::Contains("model_type is \"modernbert-decoder\""));
+  CHECK(Tool("inspect 2>&1").exit_code == 2);
 }
 
 TEST_CASE("a pipe that stays open is answered line by line, in order") {

@@ -15,6 +15,7 @@ int AverageCommand(int argc, char** argv);
 int TranslateCommand(int argc, char** argv);
 int EvalCommand(int argc, char** argv);
 int ExportHfCommand(int argc, char** argv);
+int InspectCommand(int argc, char** argv);
 int PrepareCommand(int argc, char** argv);
 int WordpieceCommand(int argc, char** argv);
 int EstimateCommand(int argc, char** argv);

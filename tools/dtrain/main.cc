@@ -31,6 +31,7 @@ constexpr std::array kCommands = {
     Command{"eval", "BLEU and chrF2 of a model or of a file of translations", EvalCommand},
     Command{"average", "write the mean of several checkpoints as one model", AverageCommand},
     Command{"export-hf", "write a model folder for Hugging Face transformers", ExportHfCommand},
+    Command{"inspect", "what a model folder is, and what training would load", InspectCommand},
     Command{"estimate", "memory, FLOPs and sizes of a run before it starts", EstimateCommand},
     Command{"plan", "predict a run's speed on hosts and networks to come", PlanCommand},
     Command{"doctor", "measure hosts, network, disk and clocks of a job", DoctorCommand},

@@ -131,30 +131,35 @@ class Loader {
       : file_(file),
         parameters_(parameters),
         options_(options),
-        prefix_(absl::StrCat(ToAbsl(options.family->encoder), ".")),
-        stream_(parameters.weights().device()) {
+        prefix_(absl::StrCat(ToAbsl(options.family->encoder), ".")) {
     report_.path = file.path();
   }
 
-  StatusOr<PretrainedReport> Run() {
+  // All shapes are checked before the first tensor is loaded, so that a model that does not match
+  // is not changed.
+  StatusOr<PretrainedReport> Compare() {
     DT_RETURN_IF_ERROR(MatchNames());
     if (options_.allow_missing) LeaveOutOtherHeads();
     DT_RETURN_IF_ERROR(CheckMissing());
-    // All shapes are checked before the first tensor is loaded, so that a model that does not match
-    // is not changed.
     for (const auto& [index, match] : matches_) {
       DT_RETURN_IF_ERROR(CheckShape(*match.parameter, *match.tensor));
-    }
-    for (const auto& [index, match] : matches_) {
-      DT_RETURN_IF_ERROR(Load(*match.parameter, *match.tensor));
       report_.loaded.push_back(match.parameter->name());
       report_.loaded_values += match.parameter->shape().elements();
     }
-    stream_.Synchronize();
-    parameters_.RefreshComputeWeights();
     std::sort(report_.loaded.begin(), report_.loaded.end());
     std::sort(report_.unused.begin(), report_.unused.end());
-    return std::move(report_);
+    return report_;
+  }
+
+  StatusOr<PretrainedReport> Run() {
+    DT_ASSIGN_OR_RETURN(PretrainedReport report, Compare());
+    Stream stream(parameters_.weights().device());
+    for (const auto& [index, match] : matches_) {
+      DT_RETURN_IF_ERROR(Load(*match.parameter, *match.tensor, stream));
+    }
+    stream.Synchronize();
+    parameters_.RefreshComputeWeights();
+    return report;
   }
 
  private:
@@ -325,7 +330,7 @@ class Loader {
     return OkStatus();
   }
 
-  Status Load(Parameter& parameter, const WeightTensor& tensor) {
+  Status Load(Parameter& parameter, const WeightTensor& tensor, Stream& stream) {
     const NamedTensor& from = tensor.tensor;
     if (tensor.masked_crc32c) {
       const std::string_view data(reinterpret_cast<const char*>(from.data.data()),
@@ -353,15 +358,14 @@ class Loader {
     if (IsTurned(tensor, file_.format())) {
       values = Turned(values, from.shape[0], from.shape[1]);
     }
-    Upload<float>(values, to, stream_);
+    Upload<float>(values, to, stream);
     return OkStatus();
   }
 
   const WeightFile& file_;
   ParameterSet& parameters_;
   const PretrainedOptions& options_;
-  std::string prefix_;  // of the encoder's parameters
-  Stream stream_;
+  std::string prefix_;            // of the encoder's parameters
   std::map<int, Match> matches_;  // keyed by the parameter's index
   PretrainedReport report_;
 };
@@ -390,6 +394,13 @@ std::string PretrainedReport::Describe() const {
   }
   for (const std::string& note : notes) text += "\n" + note;
   return text;
+}
+
+StatusOr<PretrainedReport> MatchPretrainedWeights(const std::string& path, ParameterSet& parameters,
+                                                  const PretrainedOptions& options) {
+  DT_ASSIGN_OR_RETURN(const WeightFile file, WeightFile::Open(path));
+  parameters.Arrange();
+  return Loader(file, parameters, options).Compare();
 }
 
 StatusOr<PretrainedReport> LoadPretrainedWeights(const std::string& path, ParameterSet& parameters,

@@ -52,6 +52,11 @@ struct PretrainedReport {
 // a weight.
 std::string CanonicalWeightName(std::string_view name, WeightFormat format);
 
+// What LoadPretrainedWeights() would load, from the names and shapes alone; `parameters` need no
+// memory. With the same errors.
+StatusOr<PretrainedReport> MatchPretrainedWeights(const std::string& path, ParameterSet& parameters,
+                                                  const PretrainedOptions& options = {});
+
 // Loads `parameters`, which must be allocated, from WeightFile::Open(path). Number types are
 // converted, and TensorFlow's matrices are transposed. A vocabulary may have up to 128 rows more or
 // fewer than the model's: surplus rows (padding to a round number) are dropped, and missing rows

@@ -82,8 +82,8 @@ Parameter& ParameterSet::Add(std::string name, const Shape& shape, const Initial
   return parameter;
 }
 
-void ParameterSet::Allocate(const Device& device, DType compute_type, uint64_t seed) {
-  DT_CHECK(!weights_) << "Allocate() must be called only once";
+void ParameterSet::Arrange() {
+  if (!backward_order_.empty()) return;
   for (Parameter& parameter : parameters_) backward_order_.push_back(&parameter);
   // Later groups come first; within a group the order of Add() is kept.
   std::stable_sort(backward_order_.begin(), backward_order_.end(),
@@ -99,6 +99,11 @@ void ParameterSet::Allocate(const Device& device, DType compute_type, uint64_t s
     parameter.offset_ = size_;
     size_ += parameter.shape_.elements();
   }
+}
+
+void ParameterSet::Allocate(const Device& device, DType compute_type, uint64_t seed) {
+  DT_CHECK(!weights_) << "Allocate() must be called only once";
+  Arrange();
   arena_ = Arena::Create(device, "parameters");
   Stream stream(device);
   weights_ = Empty(*arena_, {size_}, DType::kFloat32);

@@ -116,6 +116,8 @@ class ParameterSet {
   // A number that no other dropout site of this model has.
   uint32_t NewSite() { return num_sites_++; }
 
+  // Puts the parameters in order, without memory: for programs that only compare names and shapes.
+  void Arrange();
   // Lays out and initialises the arenas. Gradients start as zeros. The same seed gives the same
   // values on every rank. Call it once.
   void Allocate(const Device& device, DType compute_type, uint64_t seed);

@@ -193,6 +193,11 @@ StatusOr<TextTokenizer> TextTokenizer::Make(const Tokenizer& tokenizer, const st
   return made;
 }
 
+std::string_view TextTokenizer::kind() const {
+  constexpr std::string_view kNames[] = {"WordPiece", "byte-level BPE", "Unigram"};
+  return kNames[kind_->of.index()];
+}
+
 void TextTokenizer::EncodeWithSpans(std::string_view text, std::vector<int32_t>& ids,
                                     std::vector<TokenSpan>& spans) const {
   std::visit([&](const auto& tokenizer) { tokenizer.EncodeWithSpans(text, ids, spans); },

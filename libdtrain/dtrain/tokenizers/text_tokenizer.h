@@ -51,6 +51,9 @@ class TextTokenizer {
   // Null where it is of another kind.
   const WordPieceTokenizer* word_piece() const;
 
+  // "WordPiece", "byte-level BPE" or "Unigram".
+  std::string_view kind() const;
+
   // Appends the ids of `text` and the place of each token in it. Special tokens are text here.
   void EncodeWithSpans(std::string_view text, std::vector<int32_t>& ids,
                        std::vector<TokenSpan>& spans) const;

@@ -15,6 +15,7 @@
 #include "dtrain/base/status.h"
 #include "dtrain/base/utf8.h"
 #include "dtrain/data/internal/hash.h"
+#include "dtrain/tokenizers/internal/tokenizer_file.h"
 #include "dtrain/tokenizers/internal/wordpiece_tables.h"
 
 namespace dtrain {
@@ -151,6 +152,51 @@ Status CheckPieces(const std::vector<std::string>& pieces) {
   return OkStatus();
 }
 
+// What the file says of texts, words and rows must be what WordPiece here does: ids would silently
+// differ otherwise. Capitals and accents are options (WordPieceSettingsOf()).
+Status CheckTokenizerFile(const internal::TokenizerFile& file, const nlohmann::json& vocabulary) {
+  const auto is_set = [](const nlohmann::json& part, const char* key,
+                         const nlohmann::json& expected) {
+    const nlohmann::json value = part.is_object() ? part.value(key, nlohmann::json()) : nullptr;
+    return !value.is_null() && value != expected;
+  };
+  const auto refuse = [&](const std::string& what) {
+    return DataError(
+        absl::StrFormat("%s: %s, which WordPiece here does not know", file.name, what));
+  };
+  const std::string normalizer = internal::TypeOf(file.normalizer);
+  if (!normalizer.empty() && normalizer != "BertNormalizer") {
+    return refuse("its normalizer is " + Printable(normalizer));
+  }
+  for (const char* const key : {"clean_text", "handle_chinese_chars"}) {
+    if (is_set(file.normalizer, key, true)) {
+      return refuse(absl::StrFormat("normalizer.%s is not true", key));
+    }
+  }
+  const std::string pre_tokenizer = internal::TypeOf(file.pre_tokenizer);
+  if (!pre_tokenizer.empty() && pre_tokenizer != "BertPreTokenizer") {
+    return refuse("its pre_tokenizer is " + Printable(pre_tokenizer));
+  }
+  const std::pair<const char*, nlohmann::json> model[] = {{"unk_token", "[UNK]"},
+                                                          {"continuing_subword_prefix", "##"},
+                                                          {"max_input_chars_per_word", 100}};
+  for (const auto& [key, expected] : model) {
+    if (is_set(file.model, key, expected)) {
+      return refuse(absl::StrFormat("model.%s is not %s", key, internal::JsonText(expected)));
+    }
+  }
+  for (const internal::AddedToken& token : file.added_tokens) {
+    const bool is_known = std::ranges::find(internal::kSpecialTokens, token.content) !=
+                              std::end(internal::kSpecialTokens) &&
+                          vocabulary.value(token.content, nlohmann::json()) == token.id;
+    if (!is_known) {
+      return refuse(absl::StrFormat("added_tokens has \"%s\" with the id %d",
+                                    Printable(token.content), token.id));
+    }
+  }
+  return OkStatus();
+}
+
 // The vocabulary of a tokenizer.json as the text of a vocab.txt.
 StatusOr<std::string> VocabularyOfJson(const std::string& content, const std::string& path) {
   using Json = nlohmann::json;
@@ -160,6 +206,9 @@ StatusOr<std::string> VocabularyOfJson(const std::string& content, const std::st
   if (!vocab.is_object() || model.value("type", "") != "WordPiece") {
     return DataError(path + ": its model is no WordPiece; give the vocab.txt of a BERT");
   }
+  DT_ASSIGN_OR_RETURN(const internal::TokenizerFile file,
+                      internal::ParseTokenizerFile(content, path));
+  DT_RETURN_IF_ERROR(CheckTokenizerFile(file, vocab));
   std::vector<std::string> pieces(vocab.size());
   for (const auto& [piece, id] : vocab.items()) {
     const int64_t place = id.is_number_integer() ? id.get<int64_t>() : -1;
@@ -194,6 +243,19 @@ StatusOr<std::string> ReadVocabularyText(const std::string& path) {
   StatusOr<std::string> content = ReadWholeFile(path);
   if (!content.ok()) return DataError(content.status().message());
   return path.ends_with(".json") ? VocabularyOfJson(*content, path) : content;
+}
+
+StatusOr<WordPieceSettings> ReadWordPieceSettings(const std::string& path) {
+  const StatusOr<std::string> content = ReadWholeFile(path);
+  if (!content.ok()) return DataError(content.status().message());
+  DT_ASSIGN_OR_RETURN(const internal::TokenizerFile file,
+                      internal::ParseTokenizerFile(*content, path));
+  const auto flag = [&](const char* key) -> std::optional<bool> {
+    const nlohmann::json value =
+        file.normalizer.is_object() ? file.normalizer.value(key, nlohmann::json()) : nullptr;
+    return value.is_boolean() ? std::optional(value.get<bool>()) : std::nullopt;
+  };
+  return WordPieceSettings{.lower_case = flag("lowercase"), .strip_accents = flag("strip_accents")};
 }
 
 WordPieceTokenizer::WordPieceTokenizer(std::shared_ptr<const internal::WordPieceTables> tables)

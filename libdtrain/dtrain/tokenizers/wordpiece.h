@@ -76,6 +76,13 @@ struct WordPieceRowOptions {
 // DataError.
 StatusOr<std::string> ReadVocabularyText(const std::string& path);
 
+// What the normalizer of a tokenizer.json says, where it says it. Returns DataError.
+struct WordPieceSettings {
+  std::optional<bool> lower_case;
+  std::optional<bool> strip_accents;
+};
+StatusOr<WordPieceSettings> ReadWordPieceSettings(const std::string& path);
+
 // Immutable, and safe to share between threads. Copies share their tables.
 class WordPieceTokenizer {
  public:

@@ -50,11 +50,14 @@ TEST_CASE("shape, vocabulary and case are those beside the weights") {
   CHECK(config.data().accents() == proto::Tokenization::with_capitals);
 
   // A folder without vocab.txt has a tokenizer.json.
-  std::filesystem::rename(folder.File("vocab.txt"), folder.File("tokenizer.json"));
+  std::filesystem::remove(folder.File("vocab.txt"));
+  WriteTestFile(folder.File("tokenizer.json"),
+                R"({"model": {"type": "WordPiece", "vocab": {"[UNK]": 0}}})");
   proto::ClassificationConfig newer = ConfigFor(folder);
   REQUIRE(internal::LoadPretrainedShape(newer).ok());
   CHECK(newer.data().vocabulary() == folder.File("tokenizer.json"));
-  std::filesystem::rename(folder.File("tokenizer.json"), folder.File("vocab.txt"));
+  std::filesystem::remove(folder.File("tokenizer.json"));
+  WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
 
   proto::ClassificationConfig own = ConfigFor(folder);
   own.mutable_data()->set_lower_case(true);
@@ -88,6 +91,27 @@ TEST_CASE(
              Catch::StartsWith("2 pieces of data.vocabulary") &&
                  Catch::Contains("line 4 'of' in " + folder.File("own.txt")) &&
                  Catch::Contains("'the' in " + folder.File("vocab.txt")));
+}
+
+TEST_CASE("capitals and accents are those of the normalizer in a tokenizer.json") {
+  const TemporaryFolder folder;
+  WriteTestFile(folder.File("tokenizer.json"),
+                R"({"normalizer": {"type": "BertNormalizer", "clean_text": true,
+                    "handle_chinese_chars": true, "strip_accents": true, "lowercase": false},
+                    "model": {"type": "WordPiece", "vocab": {"[UNK]": 0}}})");
+  proto::ClassificationConfig config = ConfigFor(folder);
+  REQUIRE(internal::LoadPretrainedShape(config).ok());
+  CHECK_FALSE(config.data().lower_case());
+  CHECK(config.data().accents() == proto::Tokenization::strip);
+  // What the user says counts.
+  proto::ClassificationConfig own = ConfigFor(folder);
+  own.mutable_data()->set_lower_case(true);
+  REQUIRE(internal::LoadPretrainedShape(own).ok());
+  CHECK(own.data().lower_case());
+  WriteTestFile(folder.File("tokenizer.json"), "no JSON");
+  proto::ClassificationConfig broken = ConfigFor(folder);
+  CHECK_THAT(std::string(internal::LoadPretrainedShape(broken).message()),
+             Catch::Contains(folder.File("tokenizer.json")));
 }
 
 TEST_CASE("texts may be as long as the pretrained weights have positions") {

@@ -33,6 +33,7 @@
 #include "dtrain/runs/checkpoint_directory.h"
 #include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/vocabulary_file.h"
+#include "dtrain/tokenizers/text_tokenizer.h"
 #include "nlohmann/json.hpp"
 
 namespace dtrain::internal {
@@ -219,6 +220,21 @@ Status ReadTokenizer(const std::string& path, proto::Tokenization& data) {
   }
   if (json.value("dtrain_tokenizer", nlohmann::json()) == "google" && !data.has_tokenizer()) {
     data.set_tokenizer(proto::Tokenization::google);
+  }
+  return OkStatus();
+}
+
+// The same from a tokenizer.json with a WordPiece model, where nothing else says it.
+Status ReadNormalizer(const std::string& vocabulary, proto::Tokenization& data) {
+  std::error_code error;
+  if (!vocabulary.ends_with(".json") || !fs::exists(vocabulary, error)) return OkStatus();
+  DT_ASSIGN_OR_RETURN(const bool is_word_piece, HoldsWordPiece(vocabulary));
+  if (!is_word_piece) return OkStatus();
+  DT_ASSIGN_OR_RETURN(const WordPieceSettings settings, ReadWordPieceSettings(vocabulary));
+  if (settings.lower_case && !data.has_lower_case()) data.set_lower_case(*settings.lower_case);
+  if (settings.strip_accents && !data.has_accents()) {
+    data.set_accents(*settings.strip_accents ? proto::Tokenization::strip
+                                             : proto::Tokenization::keep);
   }
   return OkStatus();
 }
@@ -455,6 +471,7 @@ StatusOr<bool> TryLoadPretrainedShape(const PretrainedSettings& settings) {
     DT_RETURN_IF_ERROR(ReadTokenizer(tokenizer, settings.tokenization));
   }
   const std::string vocabulary = VocabularyIn(folder).string();
+  DT_RETURN_IF_ERROR(ReadNormalizer(vocabulary, settings.tokenization));
   if (settings.vocabulary.empty() && Exists(vocabulary)) {
     settings.vocabulary = vocabulary;
   } else if (Exists(vocabulary) && Exists(settings.vocabulary)) {

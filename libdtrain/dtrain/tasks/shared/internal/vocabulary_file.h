@@ -16,7 +16,7 @@ namespace dtrain::internal {
 // A WordPiece vocabulary is kept as vocab.txt, other tokenizers as they were given.
 inline constexpr char kWordPieceFile[] = "vocab.txt";
 inline constexpr char kTokenizerFile[] = "tokenizer.json";
-// What transformers has written beside a kTokenizerFile, for the export.
+// The settings that transformers wrote beside a kTokenizerFile; an export copies them.
 inline constexpr char kTokenizerConfigFile[] = "tokenizer_config.json";
 
 // Whether the checkpoint has this file. Any tokenizer counts as kWordPieceFile, so that programs
