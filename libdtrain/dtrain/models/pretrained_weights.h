@@ -52,8 +52,8 @@ struct PretrainedReport {
 // a weight.
 std::string CanonicalWeightName(std::string_view name, WeightFormat format);
 
-// What LoadPretrainedWeights() would load, from the names and shapes alone; `parameters` need no
-// memory. With the same errors.
+// Reports what LoadPretrainedWeights() would load, from the names and shapes alone, with the same
+// errors. `parameters` need no memory.
 StatusOr<PretrainedReport> MatchPretrainedWeights(const std::string& path, ParameterSet& parameters,
                                                   const PretrainedOptions& options = {});
 

@@ -76,7 +76,8 @@ struct WordPieceRowOptions {
 // DataError.
 StatusOr<std::string> ReadVocabularyText(const std::string& path);
 
-// What the normalizer of a tokenizer.json says, where it says it. Returns DataError.
+// The settings that the normalizer of a tokenizer.json has. ReadWordPieceSettings() returns
+// DataError where the file is no such file.
 struct WordPieceSettings {
   std::optional<bool> lower_case;
   std::optional<bool> strip_accents;

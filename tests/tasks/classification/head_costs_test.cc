@@ -26,6 +26,18 @@ BertClassifierOptions SmallOptions() {
           .label_weights = {1.0f, 2.0f, 3.0f}};
 }
 
+// The same as a relative of BERT, whose sums differ: narrow embeddings, no types, other positions.
+std::vector<BertClassifierOptions> Relatives() {
+  std::vector<BertClassifierOptions> relatives(3, SmallOptions());
+  relatives[0].bert.family = &ElectraFamily();
+  relatives[0].bert.embedding_size = 24;
+  relatives[1].bert.family = &DistilBertFamily();
+  relatives[1].bert.type_vocab_size = 0;
+  relatives[2].bert.family = &RobertaFamily();
+  relatives[2].bert.position_offset = 2;
+  return relatives;
+}
+
 // Bytes that a real forward and backward take, or an evaluation.
 int64_t MeasuredPeak(const BertClassifierOptions& options, const ActivationOptions& activations,
                      const ClassificationBatch& batch) {
@@ -63,6 +75,23 @@ TEST_CASE(
         CHECK(PeakActivationBytes(options, counted, activations) ==
               MeasuredPeak(options, activations, batch));
       }
+    }
+  }
+}
+
+TEST_CASE("counted activations and parameters of BERT's relatives are theirs") {
+  for (const BertClassifierOptions& options : Relatives()) {
+    INFO(options.bert.family->title);
+    const ClassificationBatch batch = testing::RandomRows(options, 0, 3, 9, 1);
+    const BertBatch counted{.tokens = batch.sequences.tokens(), .texts = batch.size()};
+    BertClassifier model(options);
+    CHECK(CountParameters(options).total() == model.parameters().num_elements());
+    for (ActivationOptions activations : Policies()) {
+      activations.device = testing::TestDevice().type;
+      INFO("recompute " << static_cast<int>(activations.recompute) << ", training "
+                        << activations.training);
+      CHECK(PeakActivationBytes(options, counted, activations) ==
+            MeasuredPeak(options, activations, batch));
     }
   }
 }

@@ -76,6 +76,24 @@ void CheckPeaks(const BertPretrainingOptions& options, const PretrainingBatch& b
   }
 }
 
+TEST_CASE("counted costs of guessing from narrow embeddings are those of the arena") {
+  BertPretrainingOptions options = SmallOptions(/*next_sentence=*/false);
+  options.bert.family = &ElectraFamily();
+  options.bert.embedding_size = 24;
+  const PretrainingBatch batch = MaskedTexts(options, 5, 12);
+  const MaskedBertBatch counted{.text = {.tokens = batch.sequences.tokens(), .texts = batch.size()},
+                                .masked = batch.masked()};
+  BertPretraining model(options);
+  CHECK(CountParameters(options).total() == model.parameters().num_elements());
+  for (ActivationOptions activations : Policies()) {
+    activations.device = testing::TestDevice().type;
+    INFO("recompute " << static_cast<int>(activations.recompute) << ", training "
+                      << activations.training);
+    CHECK(PeakActivationBytes(options, counted, activations) ==
+          MeasuredPeak(options, activations, batch));
+  }
+}
+
 TEST_CASE("counted activations of pre-training are those of the arena, whatever is recomputed") {
   for (const bool next_sentence : {true, false}) {
     for (const float dropout : {0.0f, 0.1f}) {
