@@ -71,7 +71,8 @@ size_t UnigramModel::NextSegment(std::string_view text, double& sum, double& gap
   scratch.steps.clear();
   for (size_t end = at; end > 0; end = nodes[end].begin) {
     const Node& node = nodes[end];
-    gap = std::min(gap, node.sum - node.second);
+    const double difference = node.sum - node.second;
+    gap = std::min(gap, difference > 0.0 ? difference : 0.0);  // 0, too, of infinite sums
     scratch.steps.push_back({node.id, static_cast<uint32_t>(end) - node.begin});
   }
   std::reverse(scratch.steps.begin(), scratch.steps.end());
