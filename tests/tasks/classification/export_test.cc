@@ -92,6 +92,24 @@ TEST_CASE("the kind of labels is told by transformers' names") {
   CHECK(value.at("id2label").at("0") == "LABEL_0");
 }
 
+TEST_CASE("an export keeps the other keys of the config.json that the run began with") {
+  const SavedRun run(testing::SmallConfig(), "a\nb\nc\n",
+                     {{"pretrained_config.json",
+                       R"({"model_type": "bert", "dtype": "bfloat16", "use_cache": true,
+                           "hidden_size": 768, "id2label": {"0": "x"}, "our_own": [1, 2]})"}});
+  REQUIRE(ExportRunToHuggingFace(run.folder.path(), "", run.folder.File("out")).ok());
+  const nlohmann::json config =
+      nlohmann::json::parse(ReadTestFile(run.folder.File("out/config.json")));
+  CHECK(config.at("use_cache") == true);
+  CHECK(config.at("our_own") == nlohmann::json::array({1, 2}));
+  // What the run has changed or knows better is the run's.
+  CHECK(config.at("hidden_size") == 8);
+  CHECK(config.at("id2label").at("0") == "a");
+  CHECK(config.at("id2label").size() == 3);
+  CHECK_FALSE(config.contains("dtype"));
+  CHECK(config.at("torch_dtype") == "float32");
+}
+
 TEST_CASE("no export overwrites checkpoints or runs") {
   const SavedRun run;
   const SavedRun other;

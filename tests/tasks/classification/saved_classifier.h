@@ -4,8 +4,10 @@
 #define DTRAIN_TESTS_TASKS_CLASSIFICATION_SAVED_CLASSIFIER_H_
 
 #include <string>
+#include <vector>
 
 #include "dtrain/tasks/classification/head.h"
+#include "dtrain/train/task.h"
 #include "tasks/shared/saved_weights.h"
 #include "testing/file_testing.h"
 
@@ -31,14 +33,14 @@ inline std::string SmallConfig(const std::string& data = "lower_case: false") {
 // A checkpoint as bert_classify writes it, from random weights, without optimizer.
 struct SavedRun {
   explicit SavedRun(const std::string& config = SmallConfig(),
-                    const std::string& labels = "a\nb\nc\n")
+                    const std::string& labels = "a\nb\nc\n", std::vector<NamedFile> more = {})
       : model(SmallOptions()) {
     model.Allocate({}, DType::kFloat32, /*seed=*/3);
-    SaveWeights(model.parameters(),
-                {{"config.textproto", config},
-                 {"vocab.txt", "[UNK]\n[CLS]\n[SEP]\n[PAD]\n[MASK]\nx\n"},
-                 {"labels.txt", labels}},
-                folder.File("ckpt"));
+    std::vector<NamedFile> files = {{"config.textproto", config},
+                                    {"vocab.txt", "[UNK]\n[CLS]\n[SEP]\n[PAD]\n[MASK]\nx\n"},
+                                    {"labels.txt", labels}};
+    files.insert(files.end(), more.begin(), more.end());
+    SaveWeights(model.parameters(), files, folder.File("ckpt"));
   }
   TemporaryFolder folder;
   BertClassifier model;

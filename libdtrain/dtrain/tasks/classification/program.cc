@@ -50,7 +50,8 @@ StatusOr<std::unique_ptr<ClassificationTask>> MakeTask(const proto::Classificati
   options.train = data.train;
   options.dev = data.dev;
   if (!data.test.empty()) options.test = data.test.front().path;
-  DT_ASSIGN_OR_RETURN(options.files, internal::FilesOf(config, config.data().vocabulary()));
+  DT_ASSIGN_OR_RETURN(options.files, internal::FilesOf(config, config.data().vocabulary(),
+                                                       config.model().pretrained()));
   return ClassificationTask::Create(options, runtime.comm);
 }
 

@@ -38,7 +38,8 @@ StatusOr<std::unique_ptr<PretrainingTask>> MakeTask(const proto::PretrainConfig&
                                  .compute_type = internal::DTypeOf(trainer.precision()),
                                  .seed = seed,
                                  .eval_batch_tokens = trainer.eval_batch_tokens()};
-  DT_ASSIGN_OR_RETURN(options.files, internal::FilesOf(config, config.data().vocabulary()));
+  DT_ASSIGN_OR_RETURN(options.files, internal::FilesOf(config, config.data().vocabulary(),
+                                                       config.model().pretrained()));
   return PretrainingTask::Create(options, runtime.comm);
 }
 

@@ -41,7 +41,8 @@ StatusOr<std::unique_ptr<SquadTask>> MakeTask(const proto::SquadConfig& config, 
                            .compute_type = internal::DTypeOf(trainer.precision()),
                            .seed = seed,
                            .eval_batch_tokens = trainer.eval_batch_tokens()};
-  DT_ASSIGN_OR_RETURN(options.files, internal::FilesOf(config, data.vocabulary()));
+  DT_ASSIGN_OR_RETURN(options.files,
+                      internal::FilesOf(config, data.vocabulary(), config.model().pretrained()));
   return SquadTask::Create(options, tokenizer, runtime.comm);
 }
 

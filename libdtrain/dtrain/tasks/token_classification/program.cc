@@ -28,7 +28,8 @@ StatusOr<std::unique_ptr<TaggingTask>> MakeTask(const proto::TokenClassification
                       TextTokenizer::Load(data.vocabulary(), internal::TokenizationOf(data)));
   if (runtime.comm.is_root()) internal::WarnOfCapitals(tokenizer, data.vocabulary());
   TaggingTaskOptions options = TaggingTaskOf(config, seed, runtime.device);
-  DT_ASSIGN_OR_RETURN(options.files, internal::FilesOf(config, data.vocabulary()));
+  DT_ASSIGN_OR_RETURN(options.files,
+                      internal::FilesOf(config, data.vocabulary(), config.model().pretrained()));
   return TaggingTask::Create(options, tokenizer, runtime.comm);
 }
 

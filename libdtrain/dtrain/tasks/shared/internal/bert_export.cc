@@ -120,6 +120,16 @@ StatusOr<std::vector<HfFile>> TokenizerFiles(const BertExport& model,
                              {kTokenizerConfigFile, std::move(config)}};
 }
 
+// The keys of the config.json that the run began with, those of its weights' number type left out.
+StatusOr<Json> KeptConfig(const Checkpoint& checkpoint) {
+  if (!checkpoint.Has(kPretrainedConfigFile)) return Json::object();
+  DT_ASSIGN_OR_RETURN(const std::string text, checkpoint.ReadText(kPretrainedConfigFile));
+  Json json = internal::ParseJson<Json>(text);
+  if (!json.is_object()) return Json::object();
+  json.erase("dtype");
+  return json;
+}
+
 // The padding token's id, or null.
 StatusOr<Json> PaddingIdOf(const Checkpoint& checkpoint) {
   DT_ASSIGN_OR_RETURN(const TextTokenizer tokenizer, LoadTokenizer(checkpoint));
@@ -134,7 +144,9 @@ Status WriteBertExport(const BertExport& model, const Checkpoint& checkpoint,
   DT_ASSIGN_OR_RETURN(std::vector<HfFile> files, is_word_piece ? WordPieceFiles(model, checkpoint)
                                                                : TokenizerFiles(model, checkpoint));
   DT_ASSIGN_OR_RETURN(const Json padding, PaddingIdOf(checkpoint));
-  files.emplace_back("config.json", internal::JsonText(ConfigJson(model, padding), 2) + "\n");
+  DT_ASSIGN_OR_RETURN(Json config, KeptConfig(checkpoint));
+  config.update(ConfigJson(model, padding));
+  files.emplace_back("config.json", internal::JsonText(config, 2) + "\n");
   return WriteHfFolder(directory, overwrite, HfTensors(model.parameters), files);
 }
 

@@ -113,8 +113,9 @@ uint64_t SeedOf(const proto::BertTrainerConfig& trainer) {
 }
 
 StatusOr<std::vector<NamedFile>> FilesOf(const google::protobuf::Message& config,
-                                         const std::string& vocabulary) {
-  DT_ASSIGN_OR_RETURN(std::vector<NamedFile> files, ReadTokenizerFiles(vocabulary));
+                                         const std::string& vocabulary,
+                                         const std::string& pretrained) {
+  DT_ASSIGN_OR_RETURN(std::vector<NamedFile> files, ReadTokenizerFiles(vocabulary, pretrained));
   files.insert(files.begin(), {"config.textproto", PrintConfig(config, ConfigFormat::kFull)});
   return files;
 }

@@ -43,9 +43,11 @@ Status CheckMetricNames(const proto::BertTrainerConfig& trainer,
 // The first of trainer.seeds, or 1.
 uint64_t SeedOf(const proto::BertTrainerConfig& trainer);
 
-// The files that travel in checkpoints: config.textproto and the vocabulary's.
+// The files that travel in checkpoints: config.textproto, the vocabulary's, and what is kept of the
+// folder `pretrained`.
 StatusOr<std::vector<NamedFile>> FilesOf(const google::protobuf::Message& config,
-                                         const std::string& vocabulary);
+                                         const std::string& vocabulary,
+                                         const std::string& pretrained);
 
 // Steps to measure kernels on (tasks/shared/kernel_plans.h).
 using WarmUp = std::function<std::function<void()>(const BertBatch&, const ContextOptions&)>;

@@ -10,6 +10,19 @@
 #include "dtrain/tokenizers/text_tokenizer.h"
 
 namespace dtrain::internal {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status AddIfThere(const fs::path& path, const char* name, std::vector<NamedFile>& files) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return OkStatus();
+  DT_ASSIGN_OR_RETURN(std::string text, ReadWholeFile(path));
+  files.push_back({name, std::move(text)});
+  return OkStatus();
+}
+
+}  // namespace
 
 bool HasCheckpointFile(const Checkpoint& checkpoint, std::string_view name) {
   return checkpoint.Has(name) || (name == kWordPieceFile && checkpoint.Has(kTokenizerFile));
@@ -29,17 +42,21 @@ StatusOr<NamedFile> ReadVocabularyFile(const std::string& path) {
   return NamedFile{kWordPieceFile, std::move(pieces)};
 }
 
-StatusOr<std::vector<NamedFile>> ReadTokenizerFiles(const std::string& path) {
+StatusOr<std::vector<NamedFile>> ReadTokenizerFiles(const std::string& path,
+                                                    const std::string& pretrained) {
   std::vector<NamedFile> files;
   DT_ASSIGN_OR_RETURN(NamedFile vocabulary, ReadVocabularyFile(path));
   files.push_back(std::move(vocabulary));
-  if (files[0].name != kTokenizerFile) return files;
-  const std::filesystem::path beside =
-      std::filesystem::path(path).parent_path() / kTokenizerConfigFile;
-  std::error_code error;
-  if (!std::filesystem::exists(beside, error)) return files;
-  DT_ASSIGN_OR_RETURN(std::string text, ReadWholeFile(beside));
-  files.push_back({kTokenizerConfigFile, std::move(text)});
+  const fs::path beside = fs::path(path).parent_path();
+  if (files[0].name == kTokenizerFile) {
+    DT_RETURN_IF_ERROR(AddIfThere(beside / kTokenizerConfigFile, kTokenizerConfigFile, files));
+  }
+  if (pretrained.empty()) return files;
+  const size_t before = files.size();
+  DT_RETURN_IF_ERROR(
+      AddIfThere(fs::path(pretrained) / "config.json", kPretrainedConfigFile, files));
+  if (files.size() > before) return files;
+  DT_RETURN_IF_ERROR(AddIfThere(beside / kPretrainedConfigFile, kPretrainedConfigFile, files));
   return files;
 }
 

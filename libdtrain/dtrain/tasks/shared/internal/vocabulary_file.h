@@ -1,4 +1,4 @@
-// vocabulary_file.h - the file of a checkpoint that holds its tokenizer.
+// vocabulary_file.h - the files of a checkpoint that hold its tokenizer and what it began with.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_SHARED_INTERNAL_VOCABULARY_FILE_H_
 #define DTRAIN_TASKS_SHARED_INTERNAL_VOCABULARY_FILE_H_
@@ -18,6 +18,8 @@ inline constexpr char kWordPieceFile[] = "vocab.txt";
 inline constexpr char kTokenizerFile[] = "tokenizer.json";
 // The settings that transformers wrote beside a kTokenizerFile; an export copies them.
 inline constexpr char kTokenizerConfigFile[] = "tokenizer_config.json";
+// The config.json of the weights that a run began with, whose other keys an export keeps.
+inline constexpr char kPretrainedConfigFile[] = "pretrained_config.json";
 
 // Whether the checkpoint has this file. Any tokenizer counts as kWordPieceFile, so that programs
 // can list their files whatever the tokenizer is.
@@ -28,8 +30,11 @@ std::string VocabularyNameIn(const Checkpoint& checkpoint);
 
 // The vocabulary in the file `path` as a checkpoint keeps it. DataError: there is none.
 StatusOr<NamedFile> ReadVocabularyFile(const std::string& path);
-// The same and what belongs to it.
-StatusOr<std::vector<NamedFile>> ReadTokenizerFiles(const std::string& path);
+// The same and what belongs to it. `pretrained` is the folder of the weights that the run began
+// with, or "": its config.json comes along, or if it is gone that of the checkpoint whose
+// vocabulary that is.
+StatusOr<std::vector<NamedFile>> ReadTokenizerFiles(const std::string& path,
+                                                    const std::string& pretrained);
 
 }  // namespace dtrain::internal
 
