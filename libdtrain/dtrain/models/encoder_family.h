@@ -18,7 +18,7 @@
 
 namespace dtrain {
 
-// Names of the whole encoder in the keys of config.json; "" for what the family has no key for.
+// The keys of config.json that describe the encoder; "" where the family has no such key.
 struct EncoderKeys {
   std::string_view num_layers = "num_hidden_layers";
   std::string_view hidden_size = "hidden_size";
@@ -33,7 +33,8 @@ struct EncoderKeys {
   std::string_view classifier_dropout = "classifier_dropout";
 };
 
-// Sizes where config.json leaves a key out, which stands for the default of transformers' class.
+// Values for keys that config.json leaves out: the defaults of the configuration class that the
+// family has in transformers.
 struct EncoderDefaults {
   int32_t num_layers = 12;
   int32_t hidden_size = 768;
@@ -45,18 +46,23 @@ struct EncoderDefaults {
   float layer_norm_epsilon = 1e-12f;
 };
 
-// The head that classifies whole texts, from the last layer's first token x of each text:
-//   output(dropout(activation(dense(x))))   or, if the input is dropped, dense(dropout(x))
+// The head that classifies whole texts. It reads x, the last layer's output at the first token of
+// each text, and computes
+//   output(dropout(activation(dense(x))))
+// With drops_input, dropout(x) takes the place of x.
 struct ClassifierForm {
-  std::string_view dense = "bert.pooler.dense";  // also the scope of its weight and bias
+  // dense and output are names of layers. Names of their parameters add ".weight" and ".bias".
+  std::string_view dense = "bert.pooler.dense";
   Activation activation = Activation::kTanh;
   bool drops_input = false;
   std::string_view output = "classifier";
-  // Beginnings of the names that an encoder trained for something else does not have.
+  // How the names of those parameters begin that pretrained weights may lack. An encoder that was
+  // trained for another task does not have them.
   std::span<const std::string_view> new_names = {};
 };
 
-// The head that guesses masked words: LayerNorm(activation(dense(x))) words^T + bias.
+// The head that guesses masked words: LayerNorm(activation(dense(x))) words^T + bias. x is the last
+// layer's output at a masked token, `words` the table of word embeddings.
 struct MaskedWordsForm {
   std::string_view dense = "cls.predictions.transform.dense";
   std::string_view norm = "cls.predictions.transform.LayerNorm";
@@ -65,20 +71,21 @@ struct MaskedWordsForm {
 
 // One family. All texts are static.
 struct EncoderFamily {
-  std::string_view name;        // model_type in config.json, and in the configuration with "_"
-  std::string_view title;       // for people
+  std::string_view name;        // model_type in config.json; model.family has "_" for its "-"
+  std::string_view title;       // as messages print it: "RoBERTa"
   std::string_view class_name;  // how the names of transformers' classes begin
-  std::string_view encoder;     // scope of the encoder's parameters
-  std::string_view layers;      // scope of the stack, below the encoder's
+  std::string_view encoder;     // how the names of the encoder's parameters begin: "bert"
+  std::string_view layers;      // what follows it in names of the layers: "encoder.layer"
   LayerNames layer_names = {};
   EncoderKeys keys = {};
   EncoderDefaults defaults = {};
-  // The position table's first rows belong to no position: the first token of a text uses the row
-  // after that of the padding token's id (Liu et al. 2019 trained so, in fairseq).
+  // True: the first token of a text uses row pad_token_id + 1 of the position table. The rows
+  // before it are not used (Liu et al. 2019 trained so, in fairseq).
   bool positions_follow_padding = false;
   ClassifierForm classifier = {};
   MaskedWordsForm masked_words = {};
-  // A pair's second text has the tokens' type 1.
+  // Tokens of a pair's second text have type 1 (token_type_ids). False: types do not tell the two
+  // texts apart.
   bool pairs_have_types = true;
   bool has_next_sentence = false;  // pre-training may also guess whether one text follows another
 };

@@ -20,8 +20,9 @@ struct TokenSpan {
   friend bool operator==(const TokenSpan&, const TokenSpan&) = default;
 };
 
-// Row i consists of ids[offsets[i]] to ids[offsets[i + 1] - 1]. Its first type0_sizes[i] tokens
-// have type 0, the others type 1.
+// A row holds the ids of a text, or of a pair of texts, as the model reads them. The rows lie one
+// behind the other: row i is ids[offsets[i]] to ids[offsets[i + 1] - 1]. Its first type0_sizes[i]
+// tokens have type 0, the others type 1 (token_type_ids).
 struct EncodedTexts {
   std::vector<int32_t> ids;
   std::vector<int64_t> offsets;      // [rows + 1]
