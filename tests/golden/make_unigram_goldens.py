@@ -123,12 +123,12 @@ def json_settings(proto, bytes_proto):
     older.add_tokens([AddedToken('tool', single_word=True), AddedToken('cafe\u0301', normalized=True)])
     yield 'older', older
 
-    first = of_json(proto, normalizers.Sequence([normalizers.Nmt(), normalizers.NFC(), normalizers.Replace("'", '"'), squeeze]),
+    first = of_json(proto, normalizers.Sequence([charsmap, normalizers.NFC(), normalizers.Replace("'", '"'), squeeze]),
                     pre_tokenizers.Metaspace(prepend_scheme='first'))
     first.add_special_tokens(['<mask>'])
     yield 'first', first
 
-    never = of_json(proto, normalizers.Strip(left=False, right=True), pre_tokenizers.Metaspace(prepend_scheme='never'))
+    never = of_json(proto, normalizers.Sequence([normalizers.Nmt(), normalizers.Strip(left=True, right=True)]), pre_tokenizers.Metaspace(prepend_scheme='never'))
     yield 'never', never
 
     whole = of_json(bytes_proto, None, pre_tokenizers.Metaspace(prepend_scheme='always', split=False), byte_fallback=True)

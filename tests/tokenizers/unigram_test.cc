@@ -204,6 +204,12 @@ TEST_CASE("a tokenizer.json that cannot give the model's ids is refused by the n
   refused([](Json& f) { f["pre_tokenizer"]["replacement"] = "_"; }, "replacement \"_\" is not");
   refused([](Json& f) { f["pre_tokenizer"]["prepend_scheme"] = "often"; },
           "prepend_scheme \"often\" is not known");
+  refused(
+      [](Json& f) {
+        f["pre_tokenizer"]["prepend_scheme"] = "first";
+        f["normalizer"]["normalizers"].push_back({{"type", "Nmt"}});
+      },
+      "prepend_scheme first is not known where");
   refused([](Json& f) { f["post_processor"]["type"] = "Odd"; }, "post_processor Odd is not known");
   refused([](Json& f) { f["post_processor"]["special_tokens"]["<s>"]["ids"] = {4000}; },
           "post_processor: id 4000 is beyond the");

@@ -152,7 +152,7 @@ class UnigramRun {
     size_t begin = 0;
     size_t size = 0;
     const auto take = [&](size_t end) {
-      if (end > begin) EncodeMetaspace(part.substr(begin, end - begin), is_first && begin == 0);
+      if (end > begin) EncodeMetaspace(part.substr(begin, end - begin), is_first);
     };
     for (size_t at = 0; at < part.size(); at += size) {
       if (ClassOf(DecodeUtf8(part.substr(at), size)) != CharacterClass::kSpace) continue;

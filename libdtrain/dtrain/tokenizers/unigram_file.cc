@@ -93,6 +93,13 @@ Status ReadMetaspace(const Json& metaspace, const std::string& name, UnigramTabl
                         "always, first and never",
                         name, Printable(JsonText(scheme))));
   }
+  if (tables.prefix == Prefix::kFirst &&
+      (tables.drops_white_space || tables.text_rules.may_drop_begin())) {
+    return DataError(name +
+                     ": pre_tokenizer Metaspace: prepend_scheme first is not known where the begin "
+                     "of a text may "
+                     "be dropped: by the normalizers Strip, Nmt or Replace, or by WhitespaceSplit");
+  }
   tables.splits_spaces = FieldOf(metaspace, "split") != false;
   return OkStatus();
 }

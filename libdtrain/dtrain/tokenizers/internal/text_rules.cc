@@ -87,6 +87,13 @@ StatusOr<TextRules> TextRules::Parse(const Json& normalizer, const std::string& 
   return rules;
 }
 
+bool TextRules::may_drop_begin() const {
+  return std::any_of(rules_.begin(), rules_.end(), [](const Rule& rule) {
+    const bool replaces = rule.kind == Kind::kReplace || rule.kind == Kind::kSqueeze;
+    return rule.kind == Kind::kNmt || rule.strips_left || (replaces && rule.content.empty());
+  });
+}
+
 Status TextRules::AddReplace(const Json& normalizer, const std::string& file) {
   const Json& pattern = FieldOf(normalizer, "pattern");
   const Json& text = FieldOf(pattern, "String");

@@ -23,7 +23,9 @@ class TextRules {
   // these. Returns DataError that names another one. `file` is for its message.
   static StatusOr<TextRules> Parse(const nlohmann::json& normalizer, const std::string& file);
 
-  bool is_empty() const { return rules_.empty(); }
+  // Whether a rule may leave out the begin of a text: Strip, Nmt, or Replace by nothing. The rules
+  // of a character map do so, too, but to `tokenizers` the text then still begins at its begin.
+  bool may_drop_begin() const;
 
   // Changes `text`, which is valid UTF-8. `buffer` is scratch memory.
   void Apply(std::string& text, std::string& buffer) const;
