@@ -122,7 +122,7 @@ TEST_CASE("places of byte-level tokens are the characters that they are made of"
         const std::string_view place = std::string_view(text).substr(
             static_cast<size_t>(begin), static_cast<size_t>(end - begin));
         CHECK(IsValidUtf8(place));
-        if (i > 0) CHECK(spans[i - 1].begin <= begin);
+        if (i > 0) CHECK((spans[i - 1].begin <= begin && spans[i - 1].end <= end));
         // A piece of whole characters is what stands there, but for white space in front.
         const std::string piece = tokenizer->Decode(std::span(ids).subspan(i, 1));
         if (file["normalizer"].is_null() && IsValidUtf8(piece)) CHECK(piece.ends_with(place));
@@ -174,7 +174,7 @@ TEST_CASE("places of Unigram's tokens are the characters that they were made of"
         REQUIRE((0 <= begin && begin <= end && end <= static_cast<int32_t>(text.size())));
         CHECK(IsValidUtf8(std::string_view(text).substr(static_cast<size_t>(begin),
                                                         static_cast<size_t>(end - begin))));
-        if (i > 0) CHECK(spans[i - 1].begin <= begin);
+        if (i > 0) CHECK((spans[i - 1].begin <= begin && spans[i - 1].end <= end));
       }
     }
     // What no rule changes stands where its pieces are.

@@ -49,7 +49,8 @@ class UnigramTokenizer {
 
   // Appends the ids of `text` (valid UTF-8) by the rules of a tokenizer.json, and the place of each
   // token in it, without the space in front of a word. Where rules of normalisation changed the
-  // text, the place is that of the characters that became the token. Special tokens are text here.
+  // text, the place is that of the characters that became the token. Begins and ends never
+  // decrease. Special tokens are text here.
   void EncodeWithSpans(std::string_view text, std::vector<int32_t>& ids,
                        std::vector<TokenSpan>& spans) const;
 

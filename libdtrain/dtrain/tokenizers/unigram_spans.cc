@@ -71,6 +71,12 @@ void UnigramTokenizer::EncodeWithSpans(std::string_view text, std::vector<int32_
   encoder.EncodePieces(text, ids, pieces);
   DT_CHECK_EQ(pieces.size(), ids.size() - before);
   const NormalizedText normal = Normalize(*tables_, text);
+  // Begins and ends never decrease.
+  TokenSpan last;
+  const auto add = [&](TokenSpan span) {
+    last = {std::max(span.begin, last.begin), std::max(span.end, last.end)};
+    spans.push_back(last);
+  };
   size_t at = 0;  // byte of the normalised text
   for (const std::string& written : pieces) {
     std::string_view piece = written;
@@ -91,12 +97,12 @@ void UnigramTokenizer::EncodeWithSpans(std::string_view text, std::vector<int32_
     if (plain.empty() || skipped == std::string_view::npos) {  // a space, or a byte of a character
       const int32_t place =
           at < normal.sources.size() ? normal.sources[at].begin : static_cast<int32_t>(text.size());
-      spans.push_back({place, place});
+      add({place, place});
       continue;
     }
     const size_t begin = at + skipped;
     at = begin + plain.size();
-    spans.push_back({normal.sources[begin].begin, normal.sources[at - 1].end});
+    add({normal.sources[begin].begin, normal.sources[at - 1].end});
   }
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/trained_run.h"
 #include "dtrain/tasks/token_classification/config.h"
 
