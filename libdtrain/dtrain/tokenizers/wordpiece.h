@@ -76,12 +76,12 @@ struct WordPieceRowOptions {
 // DataError.
 StatusOr<std::string> ReadVocabularyText(const std::string& path);
 
-// The settings that the normalizer of a tokenizer.json has. ReadWordPieceSettings() returns
-// DataError where the file is no such file.
+// The settings that the normalizer of a tokenizer.json has.
 struct WordPieceSettings {
   std::optional<bool> lower_case;
   std::optional<bool> strip_accents;
 };
+// Returns DataError where the file is no tokenizer.json.
 StatusOr<WordPieceSettings> ReadWordPieceSettings(const std::string& path);
 
 // Immutable, and safe to share between threads. Copies share their tables.
