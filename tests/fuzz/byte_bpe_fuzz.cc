@@ -10,6 +10,7 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/tokenizers/byte_bpe.h"
+#include "fuzz/span_checks.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
@@ -33,5 +34,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<int32_t> types;
   encoder.EncodeRow(text, text, 0, ids, types);
   DT_CHECK_EQ(ids.size(), types.size());
+  dtrain::testing::CheckSpans<dtrain::ByteBpeTokenizer, dtrain::ByteBpeEncoder>(*tokenizer, text);
   return 0;
 }

@@ -10,6 +10,7 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/tokenizers/unigram.h"
+#include "fuzz/span_checks.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
@@ -37,6 +38,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   encoder.EncodePieces(text, pieces);  // without the cache
   DT_CHECK_EQ(pieces.size(), ids.size());
   tokenizer->DecodePieces(pieces);
+  if (file.starts_with('{')) {
+    dtrain::testing::CheckSpans<UnigramTokenizer, dtrain::UnigramEncoder>(*tokenizer, text);
+  }
   std::vector<int32_t> types;
   encoder.EncodeRow(text, text, 0, ids, types);
   DT_CHECK_EQ(ids.size(), types.size());
