@@ -157,7 +157,8 @@ Status CheckPieces(const std::vector<std::string>& pieces) {
 Status CheckTokenizerFile(const internal::TokenizerFile& file, const nlohmann::json& vocabulary) {
   const auto is_set = [](const nlohmann::json& part, const char* key,
                          const nlohmann::json& expected) {
-    const nlohmann::json value = part.is_object() ? part.value(key, nlohmann::json()) : nullptr;
+    const nlohmann::json value =
+        part.is_object() ? part.value(key, nlohmann::json()) : nlohmann::json();
     return !value.is_null() && value != expected;
   };
   const auto refuse = [&](const std::string& what) {
@@ -251,8 +252,9 @@ StatusOr<WordPieceSettings> ReadWordPieceSettings(const std::string& path) {
   DT_ASSIGN_OR_RETURN(const internal::TokenizerFile file,
                       internal::ParseTokenizerFile(*content, path));
   const auto flag = [&](const char* key) -> std::optional<bool> {
-    const nlohmann::json value =
-        file.normalizer.is_object() ? file.normalizer.value(key, nlohmann::json()) : nullptr;
+    const nlohmann::json value = file.normalizer.is_object()
+                                     ? file.normalizer.value(key, nlohmann::json())
+                                     : nlohmann::json();
     return value.is_boolean() ? std::optional(value.get<bool>()) : std::nullopt;
   };
   return WordPieceSettings{.lower_case = flag("lowercase"), .strip_accents = flag("strip_accents")};
