@@ -97,6 +97,31 @@ TEST_CASE("rows have the special tokens and types of their tokenizer") {
   }
 }
 
+std::string_view PlaceOf(std::string_view text, TokenSpan span) {
+  return text.substr(static_cast<size_t>(span.begin), static_cast<size_t>(span.end - span.begin));
+}
+
+// The places of the tokens of `text`, whole characters that never go back. `plain` matches no
+// special tokens.
+template <typename Tokenizer, typename Encoder>
+std::vector<TokenSpan> CheckedSpans(const Tokenizer& tokenizer, Encoder& plain,
+                                    const std::string& text, Ids& ids) {
+  Ids expected;
+  std::vector<TokenSpan> spans;
+  tokenizer.EncodeWithSpans(text, ids, spans);
+  plain.Encode(text, expected);
+  CHECK(ids == expected);
+  REQUIRE(spans.size() == ids.size());
+  for (size_t i = 0; i < spans.size(); ++i) {
+    const auto [begin, end] = spans[i];
+    INFO("token " << i << " at " << begin << " to " << end);
+    REQUIRE((0 <= begin && begin <= end && end <= static_cast<int32_t>(text.size())));
+    CHECK(IsValidUtf8(PlaceOf(text, spans[i])));
+    if (i > 0) CHECK((spans[i - 1].begin <= begin && spans[i - 1].end <= end));
+  }
+  return spans;
+}
+
 TEST_CASE("places of byte-level tokens are the characters that they are made of") {
   for (const Json& setting : Settings()) {
     Json file = Json::parse(setting["file"].get<std::string>());
@@ -109,23 +134,12 @@ TEST_CASE("places of byte-level tokens are the characters that they are made of"
       if (!IsValidUtf8(text)) continue;
       INFO(example[0]);
       Ids ids;
-      Ids expected;
-      std::vector<TokenSpan> spans;
-      tokenizer->EncodeWithSpans(text, ids, spans);
-      plain.Encode(text, expected);
-      CHECK(ids == expected);
-      REQUIRE(spans.size() == ids.size());
+      const std::vector<TokenSpan> spans = CheckedSpans(*tokenizer, plain, text, ids);
       for (size_t i = 0; i < spans.size(); ++i) {
-        const auto [begin, end] = spans[i];
-        INFO("token " << i << " at " << begin << " to " << end);
-        REQUIRE((0 <= begin && begin <= end && end <= static_cast<int32_t>(text.size())));
-        const std::string_view place = std::string_view(text).substr(
-            static_cast<size_t>(begin), static_cast<size_t>(end - begin));
-        CHECK(IsValidUtf8(place));
-        if (i > 0) CHECK((spans[i - 1].begin <= begin && spans[i - 1].end <= end));
         // A piece of whole characters is what stands there, but for white space in front.
         const std::string piece = tokenizer->Decode(std::span(ids).subspan(i, 1));
-        if (file["normalizer"].is_null() && IsValidUtf8(piece)) CHECK(piece.ends_with(place));
+        if (file["normalizer"].is_null() && IsValidUtf8(piece))
+          CHECK(piece.ends_with(PlaceOf(text, spans[i])));
       }
     }
   }
@@ -162,20 +176,7 @@ TEST_CASE("places of Unigram's tokens are the characters that they were made of"
       if (!IsValidUtf8(text)) continue;
       INFO(example);
       Ids ids;
-      Ids expected;
-      std::vector<TokenSpan> spans;
-      tokenizer->EncodeWithSpans(text, ids, spans);
-      plain.Encode(text, expected);
-      CHECK(ids == expected);
-      REQUIRE(spans.size() == ids.size());
-      for (size_t i = 0; i < spans.size(); ++i) {
-        const auto [begin, end] = spans[i];
-        INFO("token " << i << " at " << begin << " to " << end);
-        REQUIRE((0 <= begin && begin <= end && end <= static_cast<int32_t>(text.size())));
-        CHECK(IsValidUtf8(std::string_view(text).substr(static_cast<size_t>(begin),
-                                                        static_cast<size_t>(end - begin))));
-        if (i > 0) CHECK((spans[i - 1].begin <= begin && spans[i - 1].end <= end));
-      }
+      CheckedSpans(*tokenizer, plain, text, ids);
     }
     // What no rule changes stands where its pieces are.
     const std::string text = "a man, plays";

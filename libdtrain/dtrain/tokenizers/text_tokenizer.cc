@@ -83,13 +83,15 @@ std::optional<RowForm> FormOf(std::span<const RowPart> single, std::span<const R
   return form;
 }
 
-// The type of a tokenizer.json's model, "" if it has none.
+constexpr std::string_view kWordPiece = "WordPiece";
+
+// The type of a tokenizer.json's model. A file without one is left to WordPiece, which refuses it.
 std::string ModelTypeOf(const std::string& text) {
   const auto root = internal::ParseJson<nlohmann::json>(text);
   const auto model = root.is_object() ? root.value("model", nlohmann::json()) : nlohmann::json();
   const auto type = model.is_object() ? model.value("type", nlohmann::json()) : nlohmann::json();
   if (type.is_string()) return type.get<std::string>();
-  return model.is_object() && model.contains("merges") ? "BPE" : "";
+  return model.is_object() && model.contains("merges") ? "BPE" : std::string(kWordPiece);
 }
 
 StatusOr<std::string> ReadTokenizerText(const std::string& path) {
@@ -122,20 +124,22 @@ EncodedTexts EncodeWith(std::vector<Encoder>& encoders, std::span<const std::str
 StatusOr<bool> HoldsWordPiece(const std::string& path) {
   if (!path.ends_with(".json")) return true;
   DT_ASSIGN_OR_RETURN(const std::string text, ReadTokenizerText(path));
-  const std::string type = ModelTypeOf(text);
-  return type.empty() || type == "WordPiece";
+  return ModelTypeOf(text) == kWordPiece;
 }
 
 StatusOr<TextTokenizer> TextTokenizer::Load(const std::string& path,
                                             const WordPieceOptions& options) {
-  DT_ASSIGN_OR_RETURN(const bool is_word_piece, HoldsWordPiece(path));
-  if (is_word_piece) {
+  std::string text;
+  std::string type = std::string(kWordPiece);
+  if (path.ends_with(".json")) {
+    DT_ASSIGN_OR_RETURN(text, ReadTokenizerText(path));
+    type = ModelTypeOf(text);
+  }
+  if (type == kWordPiece) {
     DT_ASSIGN_OR_RETURN(WordPieceTokenizer tokenizer, WordPieceTokenizer::Load(path, options));
     return TextTokenizer(std::move(tokenizer));
   }
   const bool match_special_tokens = options.match_special_tokens.value_or(true);
-  DT_ASSIGN_OR_RETURN(const std::string text, ReadTokenizerText(path));
-  const std::string type = ModelTypeOf(text);
   if (type == "Unigram") {
     DT_ASSIGN_OR_RETURN(const UnigramTokenizer tokenizer, UnigramTokenizer::FromJson(text, path));
     return Make(tokenizer, path, match_special_tokens);

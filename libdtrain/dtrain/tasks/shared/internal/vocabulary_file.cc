@@ -53,8 +53,10 @@ StatusOr<std::vector<NamedFile>> ReadTokenizerFiles(const std::string& path,
   }
   if (pretrained.empty()) return files;
   const size_t before = files.size();
-  DT_RETURN_IF_ERROR(
-      AddIfThere(fs::path(pretrained) / "config.json", kPretrainedConfigFile, files));
+  std::error_code error;
+  const fs::path given = pretrained;
+  const fs::path folder = fs::is_directory(given, error) ? given : given.parent_path();
+  DT_RETURN_IF_ERROR(AddIfThere(folder / "config.json", kPretrainedConfigFile, files));
   if (files.size() > before) return files;
   DT_RETURN_IF_ERROR(AddIfThere(beside / kPretrainedConfigFile, kPretrainedConfigFile, files));
   return files;

@@ -30,8 +30,8 @@ std::string VocabularyNameIn(const Checkpoint& checkpoint);
 
 // The vocabulary in the file `path` as a checkpoint keeps it. DataError: there is none.
 StatusOr<NamedFile> ReadVocabularyFile(const std::string& path);
-// The same and what belongs to it. `pretrained` is the folder of the weights that the run began
-// with, or "": its config.json comes along, or if it is gone that of the checkpoint whose
+// The same and what belongs to it. `pretrained` is the folder or file of the weights that the run
+// began with, or "": its config.json comes along, or if it is gone that of the checkpoint whose
 // vocabulary that is.
 StatusOr<std::vector<NamedFile>> ReadTokenizerFiles(const std::string& path,
                                                     const std::string& pretrained);
