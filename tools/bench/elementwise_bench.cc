@@ -149,9 +149,10 @@ void Bench::Activations(int64_t rows, int64_t columns, DType dtype) {
   const Tensor bias = Make({columns}, dtype, 3);
   Tensor y = Make(shape, dtype, 4);
   Tensor d_bias = Make({columns}, kF32, 5);
-  const char* const names[] = {"relu", "gelu_erf", "gelu_tanh", "tanh"};
+  const char* const names[] = {"relu", "gelu_erf", "gelu_tanh", "tanh", "swish"};
   for (const Activation activation :
-       {Activation::kRelu, Activation::kGeluErf, Activation::kGeluTanh, Activation::kTanh}) {
+       {Activation::kRelu, Activation::kGeluErf, Activation::kGeluTanh, Activation::kTanh,
+        Activation::kSwish}) {
     const std::string name = names[static_cast<int>(activation)];
     Time(Case(("bias_" + name).c_str(), shape, dtype), 2 * x.bytes(),
          [&] { BiasActivationForward(x, bias, activation, {}, y, stream_); });

@@ -63,6 +63,8 @@ std::string_view Name(Activation activation) {
       return "gelu_tanh";
     case Activation::kTanh:
       return "tanh";
+    case Activation::kSwish:
+      return "swish";
   }
   return "";
 }

@@ -107,25 +107,6 @@ __global__ void __launch_bounds__(kTileThreads, kBackwardBlocks)
   if (params.partials != nullptr) StoreTileSums<1>(sums, args.columns, params.partials);
 }
 
-// Calls body.operator()<A>() with the functions of the activation, for elements of type T.
-template <typename T, typename Body>
-void WithActivation(Activation activation, const Body& body) {
-  switch (activation) {
-    case Activation::kRelu:
-      return body.template operator()<ReluFunction>();
-    case Activation::kGeluErf:
-      if constexpr (sizeof(T) == 2) {
-        return body.template operator()<GeluErfShortFunction>();
-      } else {
-        return body.template operator()<GeluErfFunction>();
-      }
-    case Activation::kGeluTanh:
-      return body.template operator()<GeluTanhFunction>();
-    case Activation::kTanh:
-      return body.template operator()<TanhFunction>();
-  }
-}
-
 template <typename T, typename A>
 void RunBackward(const BiasActivationBackwardArgs& args, Stream& stream) {
   const bool in_pieces = InPieces<T>(args.columns, {args.dy, args.x, args.dx, VectorOf(args.bias)});

@@ -21,6 +21,8 @@ inline double Activate(Activation activation, double x) {
              (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
     case Activation::kTanh:
       return std::tanh(x);
+    case Activation::kSwish:
+      return x / (1.0 + std::exp(-x));
   }
   return 0.0;
 }

@@ -1,14 +1,15 @@
-// activations.cuh - the activations of ops/bias_activation.h and their gradients on the GPU.
+// activations.cuh - the activations of ops/activation.h and their gradients on the GPU.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each activation has Value(x) and Gradient(x, d), which is d times the derivative at x. All return
-// NaN for NaN. The formulas are those of bias_activation_cpu.cc, but with the GPU's fast
+// NaN for NaN. The formulas are those of activation_lanes.h, but with the GPU's fast
 // exponential and reciprocal. Their error is a few units in the last place of values below 1.
 // GeluErfShortFunction is less exact, for types that would not show it.
 #ifndef DTRAIN_OPS_INTERNAL_ACTIVATIONS_CUH_
 #define DTRAIN_OPS_INTERNAL_ACTIVATIONS_CUH_
 
 #include "dtrain/device/cuda/ptx.cuh"
+#include "dtrain/ops/activation.h"
 
 namespace dtrain {
 
@@ -117,6 +118,44 @@ struct TanhFunction {
     return d * (1.0f - t * t);
   }
 };
+
+// x sigmoid(x) = x / (1 + e) with e = exp(-x), in the form of GeluTanhFunction.
+struct SwishFunction {
+  // x, clamped to where the sigmoid is practically 0 or 1 and e is finite.
+  __device__ __forceinline__ static float Held(float x) {
+    return x > 80.0f ? 80.0f : (x < -80.0f ? -80.0f : x);
+  }
+  __device__ __forceinline__ static float Value(float x) {
+    return x * FastReciprocal(1.0f + FastExp2(Held(x) * -kLog2E));
+  }
+  __device__ __forceinline__ static float Gradient(float x, float d) {
+    x = Held(x);
+    const float e = FastExp2(x * -kLog2E);
+    const float s = FastReciprocal(1.0f + e);
+    return d * (s + x * s * (e * s));
+  }
+};
+
+// Calls body.operator()<A>() with the functions of the activation, for elements of type T.
+template <typename T, typename Body>
+void WithActivation(Activation activation, const Body& body) {
+  switch (activation) {
+    case Activation::kRelu:
+      return body.template operator()<ReluFunction>();
+    case Activation::kGeluErf:
+      if constexpr (sizeof(T) == 2) {
+        return body.template operator()<GeluErfShortFunction>();
+      } else {
+        return body.template operator()<GeluErfFunction>();
+      }
+    case Activation::kGeluTanh:
+      return body.template operator()<GeluTanhFunction>();
+    case Activation::kTanh:
+      return body.template operator()<TanhFunction>();
+    case Activation::kSwish:
+      return body.template operator()<SwishFunction>();
+  }
+}
 
 }  // namespace dtrain
 

@@ -77,6 +77,8 @@ const char* HfActivationName(Activation activation) {
       return "relu";
     case Activation::kGeluErf:
       return "gelu";
+    case Activation::kSwish:
+      return "swish";
     default:
       return "gelu_pytorch_tanh";
   }
