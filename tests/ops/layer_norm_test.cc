@@ -220,6 +220,44 @@ TEST_CASE("without dropout dx may be d_sum and the bias may be absent") {
              Catch::Contains("must not share memory"));
 }
 
+TEST_CASE("an absent beta counts as zeros, and its gradient is left out") {
+  const DType dtype = GENERATE(from_range(FloatTypes()));
+  const Layout layout = GENERATE(Layout::kPlain, Layout::kAlignedMargins, Layout::kOddMargins);
+  const Dropout dropout = {0.25f, {.seed = 7, .step = 3, .site = 11}};
+  Stream stream(TestDevice());
+  for (const auto& [rows, columns] : kSizes) {
+    CAPTURE(rows, columns, Name(dtype), static_cast<int>(layout));
+    const Tensor gamma = Random({columns}, kF32, 2);
+    // Forward and backward, plain and fused; the gradients of gamma, beta and the bias come last.
+    const auto run = [&](const Tensor& beta, Tensor d_beta) {
+      const Tensor x = InLayout(layout, Random({rows, columns}, dtype, 1));
+      const Tensor dy = InLayout(layout, Random({rows, columns}, dtype, 4));
+      std::vector<Tensor> out;
+      for (int i = 0; i < 6; ++i) out.push_back(Filled({rows, columns}, dtype, 0));
+      Tensor mean = Filled({rows}, kF32, 0);
+      Tensor rstd = Filled({rows}, kF32, 0);
+      Tensor d_bias = Filled({columns}, kF32, 1);
+      Tensor d_gamma = Filled({columns}, kF32, 2);
+      LayerNormForward(x, gamma, beta, kEpsilon, out[0], mean, rstd, stream);
+      LayerNormBackward(dy, x, gamma, mean, rstd, x, out[1], d_gamma, d_beta, stream);
+      ResidualLayerNormForward(x, {}, dy, dropout, gamma, beta, kEpsilon, out[2], out[3], mean,
+                               rstd, stream);
+      ResidualLayerNormBackward(dy, out[2], gamma, mean, rstd, dropout, out[4], out[5], d_bias,
+                                d_gamma, d_beta, stream);
+      out.insert(out.end(), {d_bias, d_gamma});
+      return out;
+    };
+    Tensor d_beta = Filled({columns}, kF32, 3);
+    const std::vector<Tensor> zeros = run(Filled({columns}, kF32, 0), d_beta);
+    const std::vector<Tensor> absent = run({}, {});
+    for (size_t i = 0; i < zeros.size(); ++i) {
+      CAPTURE(i);
+      CHECK(Difference(absent[i], ValuesOf(zeros[i])) < ToleranceOf(absent[i].dtype()));
+    }
+    CHECK(ValuesOf(d_beta) != Values(d_beta.elements(), 3.0));
+  }
+}
+
 TEST_CASE("layer norm gives the same bits on one and on two threads") {
   const DType dtype = GENERATE(from_range(FloatTypes()));
   const Dropout dropout = {0.1f, {.seed = 1, .step = 2, .site = 3}};

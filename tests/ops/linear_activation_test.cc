@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/linear_activation.h"
 
+#include <utility>
 #include <vector>
 
 #include "dtrain/ops/gemm.h"
@@ -16,8 +17,8 @@ using namespace testing;
 
 TEST_CASE("forward and backward match the reference") {
   const auto dtype = GENERATE(from_range(FloatTypes()));
-  const auto activation =
-      GENERATE(Activation::kRelu, Activation::kGeluErf, Activation::kGeluTanh, Activation::kTanh);
+  const auto activation = GENERATE(Activation::kRelu, Activation::kGeluErf, Activation::kGeluTanh,
+                                   Activation::kTanh, Activation::kSwish);
   const auto [rows, in, out, next] = GENERATE(table<int64_t, int64_t, int64_t, int64_t>(
       {{1, 1, 1, 1}, {33, 31, 40, 24}, {5, 8, 17, 9}, {129, 96, 72, 48}}));
   const LinearActivationCase test{.rows = rows,
@@ -42,6 +43,28 @@ TEST_CASE("a bias may lie anywhere in memory") {
                                   .options = {.activation = Activation::kGeluTanh},
                                   .bias_offset = offset};
   CHECK(ErrorsOf(test).largest() <= 1.0);
+}
+
+TEST_CASE("an absent bias counts as zeros, and its gradient is left out") {
+  const auto dtype = GENERATE(from_range(FloatTypes()));
+  const auto activation = GENERATE(Activation::kRelu, Activation::kGeluErf, Activation::kGeluTanh);
+  const LinearActivationCase test{.rows = 33,
+                                  .in = 31,
+                                  .out = 40,
+                                  .next = 24,
+                                  .dtype = dtype,
+                                  .options = {.activation = activation}};
+  Stream stream(TestDevice());
+  const auto run = [&](bool with_bias) {
+    Operands x(test);
+    x.bias = with_bias ? Filled({40}, dtype, 0.0) : Tensor();
+    if (!with_bias) x.d_bias = Tensor();
+    LinearActivationForward(x.x, x.weight, x.bias, test.options, x.saved, stream);
+    LinearActivationBackward(x.dy, x.next_weight, x.bias, test.options, x.saved, x.d_before,
+                             x.d_bias, stream);
+    return std::pair(ValuesOf(x.saved.after), ValuesOf(x.d_before));
+  };
+  CHECK(run(false) == run(true));
 }
 
 TEST_CASE("dropout after the activation is that of the activation's own op") {

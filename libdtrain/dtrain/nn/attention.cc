@@ -12,20 +12,23 @@ namespace {
 std::optional<Linear> MakeInput(const Scope& scope, const MultiHeadAttentionOptions& options) {
   if (options.cross) return std::nullopt;
   const std::string_view names[] = {options.names.query, options.names.key, options.names.value};
-  return Linear(scope, names, options.hidden_size, options.hidden_size, options.weights);
+  return Linear(scope, names, options.hidden_size, options.hidden_size, options.weights,
+                options.with_bias);
 }
 
 Linear MakeQuery(const std::optional<Linear>& input, const Scope& scope,
                  const MultiHeadAttentionOptions& options) {
   if (input) return input->Parts(0, 1);
-  return {scope, options.names.query, options.hidden_size, options.hidden_size, options.weights};
+  return {scope,           options.names.query, options.hidden_size, options.hidden_size,
+          options.weights, options.with_bias};
 }
 
 Linear MakeKeyValue(const std::optional<Linear>& input, const Scope& scope,
                     const MultiHeadAttentionOptions& options) {
   if (input) return input->Parts(1, 2);
   const std::string_view names[] = {options.names.key, options.names.value};
-  return {scope, names, options.hidden_size, options.hidden_size, options.weights};
+  return {
+      scope, names, options.hidden_size, options.hidden_size, options.weights, options.with_bias};
 }
 
 }  // namespace
@@ -37,7 +40,7 @@ MultiHeadAttention::MultiHeadAttention(const Scope& scope, const MultiHeadAttent
       query_(MakeQuery(input_, scope, options)),
       key_value_(MakeKeyValue(input_, scope, options)),
       output_(scope, options.names.output, options.hidden_size, options.hidden_size,
-              options.weights) {
+              options.weights, options.with_bias) {
   DT_CHECK_EQ(options.hidden_size % options.num_heads, 0)
       << "hidden_size must be a multiple of num_heads";
 }

@@ -20,7 +20,8 @@ struct MultiHeadAttentionOptions {
   int num_heads = 8;
   float dropout = 0.0f;  // of the attention probabilities
   bool causal = false;
-  bool cross = false;  // cross-attention: keys and values come from `memory`, not from x
+  bool cross = false;     // cross-attention: keys and values come from `memory`, not from x
+  bool with_bias = true;  // of all projections
   AttentionNames names = {};
   Initializer weights = Initializer::XavierUniform();
 };

@@ -6,16 +6,18 @@
 
 namespace dtrain {
 
-LayerNorm::LayerNorm(const Scope& scope, std::string_view name, int64_t hidden, float epsilon)
+LayerNorm::LayerNorm(const Scope& scope, std::string_view name, int64_t hidden, float epsilon,
+                     bool with_bias)
     : gamma_((scope / name).Add("weight", {hidden}, Initializer::Constant(1.0f))),
-      beta_((scope / name).Add("bias", {hidden}, Initializer::Constant(0.0f))),
+      beta_(with_bias ? &(scope / name).Add("bias", {hidden}, Initializer::Constant(0.0f))
+                      : nullptr),
       epsilon_(epsilon) {}
 
 Tensor LayerNorm::Forward(const Tensor& x, Context& ctx) {
   Tensor y = ctx.Empty(x.shape());
   Tensor mean = ctx.Empty({x.dim(0)}, DType::kFloat32);
   Tensor rstd = ctx.Empty({x.dim(0)}, DType::kFloat32);
-  LayerNormForward(x, gamma_.master(), beta_.master(), epsilon_, y, mean, rstd, ctx.stream());
+  LayerNormForward(x, gamma_.master(), beta(), epsilon_, y, mean, rstd, ctx.stream());
   if (ctx.training()) {
     input_ = x;
     mean_ = mean;
@@ -27,8 +29,9 @@ Tensor LayerNorm::Forward(const Tensor& x, Context& ctx) {
 Tensor LayerNorm::Backward(const Tensor& dy, const Tensor& d_residual, Context& ctx) {
   DT_CHECK(input_) << "Backward() without Forward()";
   Tensor dx = ctx.Empty(dy.shape());
+  Tensor d_beta = beta_gradient();
   LayerNormBackward(dy, input_, gamma_.master(), mean_, rstd_, d_residual, dx, gamma_.gradient(),
-                    beta_.gradient(), ctx.stream());
+                    d_beta, ctx.stream());
   Ready();
   return dx;
 }
@@ -48,8 +51,8 @@ Tensor LayerNorm::ForwardResidual(const Tensor& x, const Tensor& bias, const Ten
   Tensor mean = ctx.Empty({x.dim(0)}, DType::kFloat32);
   Tensor rstd = ctx.Empty({x.dim(0)}, DType::kFloat32);
   Tensor sum = x;
-  ResidualLayerNormForward(x, bias, residual, dropout, gamma_.master(), beta_.master(), epsilon_,
-                           sum, y, mean, rstd, ctx.stream());
+  ResidualLayerNormForward(x, bias, residual, dropout, gamma_.master(), beta(), epsilon_, sum, y,
+                           mean, rstd, ctx.stream());
   if (ctx.training()) {
     input_ = sum;
     mean_ = mean;
@@ -65,9 +68,10 @@ LayerNorm::ResidualGradients LayerNorm::BackwardResidual(const Tensor& dy, const
   gradients.d_residual = ctx.Empty(dy.shape());
   gradients.dx = dropout.probability > 0.0f ? ctx.Empty(dy.shape()) : gradients.d_residual;
   Tensor d_bias = linear.bias_gradient();
+  Tensor d_beta = beta_gradient();
   ResidualLayerNormBackward(dy, input_, gamma_.master(), mean_, rstd_, dropout,
-                            gradients.d_residual, gradients.dx, d_bias, gamma_.gradient(),
-                            beta_.gradient(), ctx.stream());
+                            gradients.d_residual, gradients.dx, d_bias, gamma_.gradient(), d_beta,
+                            ctx.stream());
   Ready();
   return gradients;
 }
@@ -75,15 +79,14 @@ LayerNorm::ResidualGradients LayerNorm::BackwardResidual(const Tensor& dy, const
 Tensor LayerNorm::RecomputeOutput(Context& ctx) {
   DT_CHECK(input_) << "RecomputeOutput() without a forward pass";
   Tensor y = ctx.Empty(input_.shape());
-  LayerNormForward(input_, gamma_.master(), beta_.master(), epsilon_, y, mean_, rstd_,
-                   ctx.stream());
+  LayerNormForward(input_, gamma_.master(), beta(), epsilon_, y, mean_, rstd_, ctx.stream());
   return y;
 }
 
 void LayerNorm::Release() { input_ = mean_ = rstd_ = Tensor(); }
 
 void LayerNorm::Ready() const {
-  beta_.GradientReady();
+  if (beta_ != nullptr) beta_->GradientReady();
   gamma_.GradientReady();
 }
 

@@ -19,10 +19,11 @@ namespace dtrain {
 struct Dropout;
 
 // Ba, Kiros and Hinton, "Layer Normalization" (2016), over the last extent; x: [rows, hidden].
-// Parameters: name.weight and name.bias.
+// Parameters: name.weight and, unless the norm is without bias, name.bias.
 class LayerNorm {
  public:
-  LayerNorm(const Scope& scope, std::string_view name, int64_t hidden, float epsilon);
+  LayerNorm(const Scope& scope, std::string_view name, int64_t hidden, float epsilon,
+            bool with_bias = true);
 
   // y = LayerNorm(x); keeps x and its statistics while training.
   Tensor Forward(const Tensor& x, Context& ctx);
@@ -54,9 +55,12 @@ class LayerNorm {
   Tensor ForwardResidual(const Tensor& x, const Tensor& bias, const Tensor& residual,
                          const Dropout& dropout, Context& ctx);
   void Ready() const;
+  // Absent without bias.
+  Tensor beta() const { return beta_ == nullptr ? Tensor() : beta_->master(); }
+  Tensor beta_gradient() const { return beta_ == nullptr ? Tensor() : beta_->gradient(); }
 
   Parameter& gamma_;
-  Parameter& beta_;
+  Parameter* beta_;  // null without bias
   float epsilon_;
   Tensor input_, mean_, rstd_;
 };

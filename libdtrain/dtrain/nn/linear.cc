@@ -7,14 +7,15 @@
 namespace dtrain {
 
 Linear::Linear(const Scope& scope, std::span<const std::string_view> names, int64_t in, int64_t out,
-               const Initializer& weights)
+               const Initializer& weights, bool with_bias)
     : in_(in), out_(out * static_cast<int64_t>(names.size())) {
   const int weight_group = scope.NewGroup();
-  const int bias_group = scope.NewGroup();
+  const int bias_group = with_bias ? scope.NewGroup() : 0;
   for (const std::string_view name : names) {
     const Scope part = scope / name;
     weights_.push_back(&part.Add("weight", {out, in}, weights, weight_group));
     weights_.back()->MarkProductGradient();
+    if (!with_bias) continue;
     biases_.push_back(&part.Add("bias", {out}, Initializer::Constant(0.0f), bias_group));
   }
 }
@@ -27,15 +28,19 @@ Linear Linear::Parts(size_t first, size_t count) const {
   parts.in_ = in_;
   parts.out_ = out_ / static_cast<int64_t>(weights_.size()) * static_cast<int64_t>(count);
   parts.weights_ = {weights_.begin() + begin, weights_.begin() + end};
-  parts.biases_ = {biases_.begin() + begin, biases_.begin() + end};
+  if (!biases_.empty()) parts.biases_ = {biases_.begin() + begin, biases_.begin() + end};
   return parts;
 }
 
 Tensor Linear::weight() const {
   return ParameterSet::Fused(weights_.front()->value(), {out_, in_});
 }
-Tensor Linear::bias() const { return ParameterSet::Fused(biases_.front()->value(), {out_}); }
+Tensor Linear::bias() const {
+  if (biases_.empty()) return {};
+  return ParameterSet::Fused(biases_.front()->value(), {out_});
+}
 Tensor Linear::bias_gradient() const {
+  if (biases_.empty()) return {};
   return ParameterSet::Fused(biases_.front()->gradient(), {out_});
 }
 

@@ -24,15 +24,15 @@ namespace dtrain {
 
 // y = x W^T + b with W: [sum of outs, in]. `names` gives the weight and bias of each part
 // ("q_proj", "k_proj", "v_proj"), each [out, in] and [out]. Parts are consecutive in memory, so
-// that one product computes all of them. Biases start at 0. The layer keeps nothing between forward
-// and backward; the caller passes x again.
+// that one product computes all of them. Biases start at 0; without bias there are none and b is 0.
+// The layer keeps nothing between forward and backward; the caller passes x again.
 class Linear {
  public:
   Linear(const Scope& scope, std::span<const std::string_view> names, int64_t in, int64_t out,
-         const Initializer& weights = Initializer::XavierUniform());
+         const Initializer& weights = Initializer::XavierUniform(), bool with_bias = true);
   Linear(const Scope& scope, std::string_view name, int64_t in, int64_t out,
-         const Initializer& weights = Initializer::XavierUniform())
-      : Linear(scope, std::span(&name, 1), in, out, weights) {}
+         const Initializer& weights = Initializer::XavierUniform(), bool with_bias = true)
+      : Linear(scope, std::span(&name, 1), in, out, weights, with_bias) {}
 
   // A layer made of `count` of these parts, from `first` on, which shares their parameters.
   Linear Parts(size_t first, size_t count) const;
@@ -48,7 +48,7 @@ class Linear {
     bool accumulate_dx = false;
     bool report_ready = true;
   };
-  // Accumulates the gradient of the weight and, with bias_gradient, of the bias. Then dx = dy W, or
+  // Accumulates the gradient of the weight and, with bias_gradient, of a bias. Then dx = dy W, or
   // dx += dy W; an absent dx is not computed. Reports the weight and bias ready.
   void Backward(const Tensor& x, const Tensor& dy, const BackwardOptions& options, Tensor& dx,
                 Context& ctx) const;
@@ -57,8 +57,10 @@ class Linear {
   void GradientsReady() const;
 
   Tensor weight() const;
+  // Absent without bias.
   Tensor bias() const;
-  // The gradient of the bias, [outs], float32, for ops that accumulate it themselves.
+  // The gradient of the bias, [outs], float32, for ops that accumulate it themselves. Absent
+  // without bias.
   Tensor bias_gradient() const;
   int64_t in() const { return in_; }
   int64_t out() const { return out_; }
@@ -69,7 +71,7 @@ class Linear {
   int64_t in_ = 0;
   int64_t out_ = 0;  // of all parts together
   std::vector<Parameter*> weights_;
-  std::vector<Parameter*> biases_;
+  std::vector<Parameter*> biases_;  // empty without bias
 };
 
 }  // namespace dtrain

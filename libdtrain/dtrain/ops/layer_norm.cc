@@ -26,6 +26,9 @@ struct Checker {
   void Columns(const char* name, const Tensor& t) const {
     CheckTensor(op, name, t, {shape[1]}, DType::kFloat32, stream);
   }
+  void OptionalColumns(const char* name, const Tensor& t) const {
+    CheckOptional(op, name, t, {shape[1]}, DType::kFloat32, stream);
+  }
   void PerRow(const char* name, const Tensor& t) const {
     CheckTensor(op, name, t, {shape[0]}, DType::kFloat32, stream);
   }
@@ -35,6 +38,8 @@ struct Checker {
   Shape shape;
   DType dtype = DType::kFloat32;
 };
+
+float* FloatsOrNull(const Tensor& t) { return t ? t.data<float>() : nullptr; }
 
 void RunForward(const Tensor& x, const LayerNormForwardArgs& args, Stream& stream) {
   DispatchFloat(x, [&]<DeviceType D, typename T>() {
@@ -53,7 +58,7 @@ void RunForward(const Tensor& x, const LayerNormForwardArgs& args, Stream& strea
   });
 }
 
-// Adds to d_gamma, d_beta and, unless null, d_bias of `args`.
+// Adds to d_gamma and, unless null, d_beta and d_bias of `args`.
 void RunNormBackward(const Tensor& x, const LayerNormBackwardArgs& args, Stream& stream) {
   const int64_t columns = x.dim(1);
   DispatchFloat(x, [&]<DeviceType D, typename T>() {
@@ -66,8 +71,8 @@ void RunNormBackward(const Tensor& x, const LayerNormBackwardArgs& args, Stream&
           piece.row_begin = blocks.begin(i);
           piece.row_end = blocks.end(i);
           piece.d_gamma = partials + 3 * i * columns;
-          piece.d_beta = piece.d_gamma + columns;
-          piece.d_bias = args.d_bias == nullptr ? nullptr : piece.d_beta + columns;
+          piece.d_beta = args.d_beta == nullptr ? nullptr : piece.d_gamma + columns;
+          piece.d_bias = args.d_bias == nullptr ? nullptr : piece.d_gamma + 2 * columns;
           LayerNormBackwardKernelCpu<T>(piece);
         }
       });
@@ -89,14 +94,14 @@ void LayerNormForward(const Tensor& x, const Tensor& gamma, const Tensor& beta, 
   const Checker check("LayerNormForward", x, stream);
   check.Matrix("y", y);
   check.Columns("gamma", gamma);
-  check.Columns("beta", beta);
+  check.OptionalColumns("beta", beta);
   check.PerRow("mean", mean);
   check.PerRow("rstd", rstd);
   RunForward(x,
              {.x = RowsOf(x),
               .y = RowsOf(y),
               .gamma = gamma.data<float>(),
-              .beta = beta.data<float>(),
+              .beta = FloatsOrNull(beta),
               .mean = mean.data<float>(),
               .rstd = rstd.data<float>(),
               .epsilon = epsilon,
@@ -115,7 +120,7 @@ void LayerNormBackward(const Tensor& dy, const Tensor& x, const Tensor& gamma, c
   check.PerRow("mean", mean);
   check.PerRow("rstd", rstd);
   check.Columns("d_gamma", d_gamma);
-  check.Columns("d_beta", d_beta);
+  check.OptionalColumns("d_beta", d_beta);
   RunNormBackward(x,
                   {.dy = RowsOf(dy),
                    .x = RowsOf(x),
@@ -125,7 +130,7 @@ void LayerNormBackward(const Tensor& dy, const Tensor& x, const Tensor& gamma, c
                    .mean = mean.data<float>(),
                    .rstd = rstd.data<float>(),
                    .d_gamma = d_gamma.data<float>(),
-                   .d_beta = d_beta.data<float>(),
+                   .d_beta = FloatsOrNull(d_beta),
                    .columns = x.dim(1)},
                   stream);
 }
@@ -138,7 +143,7 @@ void ResidualLayerNormForward(const Tensor& x, const Tensor& bias, const Tensor&
   CheckOptional(check.op, "bias", bias, {x.dim(1)}, x.dtype(), stream);
   check.Matrix("residual", residual);
   check.Columns("gamma", gamma);
-  check.Columns("beta", beta);
+  check.OptionalColumns("beta", beta);
   check.Matrix("sum", sum);
   check.Matrix("y", y);
   check.PerRow("mean", mean);
@@ -150,7 +155,7 @@ void ResidualLayerNormForward(const Tensor& x, const Tensor& bias, const Tensor&
               .y = RowsOf(y),
               .bias = bias.raw(),
               .gamma = gamma.data<float>(),
-              .beta = beta.data<float>(),
+              .beta = FloatsOrNull(beta),
               .mean = mean.data<float>(),
               .rstd = rstd.data<float>(),
               .epsilon = epsilon,
@@ -172,7 +177,7 @@ void ResidualLayerNormBackward(const Tensor& dy, const Tensor& sum, const Tensor
   check.Matrix("dx", dx);
   CheckOptional(check.op, "d_bias", d_bias, {sum.dim(1)}, DType::kFloat32, stream);
   check.Columns("d_gamma", d_gamma);
-  check.Columns("d_beta", d_beta);
+  check.OptionalColumns("d_beta", d_beta);
   const DropoutDraw draw = MakeDraw(check.op, dropout, sum.dim(0), stream);
   DT_CHECK(!draw.on || dx.raw() != d_sum.raw() || dx.elements() == 0)
       << check.op << ": with dropout, dx and d_sum must not share memory";
@@ -185,8 +190,8 @@ void ResidualLayerNormBackward(const Tensor& dy, const Tensor& sum, const Tensor
                    .mean = mean.data<float>(),
                    .rstd = rstd.data<float>(),
                    .d_gamma = d_gamma.data<float>(),
-                   .d_beta = d_beta.data<float>(),
-                   .d_bias = d_bias ? d_bias.data<float>() : nullptr,
+                   .d_beta = FloatsOrNull(d_beta),
+                   .d_bias = FloatsOrNull(d_bias),
                    .dropout = draw,
                    .columns = sum.dim(1)},
                   stream);

@@ -13,7 +13,8 @@
 
 namespace dtrain {
 
-// x, y: [rows, hidden]; gamma, beta: [hidden], float32; mean, rstd: [rows], float32.
+// x, y: [rows, hidden]; gamma, beta: [hidden], float32; mean, rstd: [rows], float32. In all ops of
+// this file beta, and with it d_beta, may be absent: then nothing is added.
 void LayerNormForward(const Tensor& x, const Tensor& gamma, const Tensor& beta, float epsilon,
                       Tensor& y, Tensor& mean, Tensor& rstd, Stream& stream);
 

@@ -24,8 +24,9 @@ void ResidualSum(const LayerNormForwardArgs& args, int64_t r, DropoutStretch& dr
   });
 }
 
-// Normalises one row of x.
-template <typename T>
+// Normalises one row of x. With and without beta are two functions, because the compiler may order
+// sums as it likes in these files, and would order them differently where it sees both.
+template <typename T, bool kBeta>
 void Normalize(const LayerNormForwardArgs& args, int64_t r, const T* x) {
   const int64_t columns = args.columns;
   const float count = static_cast<float>(columns);
@@ -43,7 +44,11 @@ void Normalize(const LayerNormForwardArgs& args, int64_t r, const T* x) {
   T* const y = Row<T>(args.y, r);
   ForLanes(0, columns, [&](int64_t c, auto lanes) {
     const Vec normal = (Load(x + c, lanes) - mean) * rstd;
-    Store(y + c, normal * Load(args.gamma + c, lanes) + Load(args.beta + c, lanes), lanes);
+    if constexpr (kBeta) {
+      Store(y + c, normal * Load(args.gamma + c, lanes) + Load(args.beta + c, lanes), lanes);
+    } else {
+      Store(y + c, normal * Load(args.gamma + c, lanes), lanes);
+    }
   });
   args.mean[r] = mean;
   args.rstd[r] = rstd;
@@ -62,9 +67,9 @@ class SplitRows {
     for (int64_t c = 0; c < args.columns; c += kSplitLanes) {
       for (int64_t i = 0; i < kLanes; ++i) {
         gamma_[c + i] = args.gamma[c + 2 * i];
-        beta_[c + i] = args.beta[c + 2 * i];
+        beta_[c + i] = args.beta == nullptr ? 0.0f : args.beta[c + 2 * i];
         gamma_[c + kLanes + i] = args.gamma[c + 2 * i + 1];
-        beta_[c + kLanes + i] = args.beta[c + 2 * i + 1];
+        beta_[c + kLanes + i] = args.beta == nullptr ? 0.0f : args.beta[c + 2 * i + 1];
       }
     }
   }
@@ -180,7 +185,7 @@ RowGradient BackwardMeans(const LayerNormBackwardArgs& args, int64_t r) {
 
 // Columns [begin, end) of one row, at most kStretch of them: computes d_x = rstd (g - mean(g) -
 // normal mean(g normal)) + d_residual, and everything that depends on it.
-template <typename T>
+template <typename T, bool kBeta>
 void BackwardStretch(const LayerNormBackwardArgs& args, int64_t r, const RowGradient& row,
                      int64_t begin, int64_t end, DropoutStretch& dropout) {
   const T* const dy = Row<T>(args.dy, r);
@@ -195,7 +200,7 @@ void BackwardStretch(const LayerNormBackwardArgs& args, int64_t r, const RowGrad
     const Vec d_y = Load(dy + c, lanes);
     const Vec normal = (Load(x + c, lanes) - row.mean) * row.rstd;
     Store(args.d_gamma + c, Load(args.d_gamma + c, lanes) + d_y * normal, lanes);
-    Store(args.d_beta + c, Load(args.d_beta + c, lanes) + d_y, lanes);
+    if constexpr (kBeta) Store(args.d_beta + c, Load(args.d_beta + c, lanes) + d_y, lanes);
     const Vec g = d_y * Load(args.gamma + c, lanes);
     Vec d = (g - row.mean_g - normal * row.mean_g_normal) * row.rstd;
     if (d_residual != nullptr) d += Load(d_residual + c, lanes);
@@ -206,30 +211,23 @@ void BackwardStretch(const LayerNormBackwardArgs& args, int64_t r, const RowGrad
   });
 }
 
-}  // namespace
-
-template <typename T>
-void LayerNormForwardKernel(const LayerNormForwardArgs& args) {
-#if defined(__AVX512BF16__)
-  if constexpr (std::is_same_v<T, BFloat16>) {
-    if (SplitRows::Fit(args.columns)) return SplitRows(args).Forward();
-  }
-#endif
+template <typename T, bool kBeta>
+void ForwardRows(const LayerNormForwardArgs& args) {
   DropoutStretch dropout(args.dropout);
   for (int64_t r = args.row_begin; r < args.row_end; ++r) {
     if (args.sum.data == nullptr) {
-      Normalize<T>(args, r, Row<T>(args.x, r));
+      Normalize<T, kBeta>(args, r, Row<T>(args.x, r));
     } else {
       ResidualSum<T>(args, r, dropout);
-      Normalize<T>(args, r, Row<T>(args.sum, r));
+      Normalize<T, kBeta>(args, r, Row<T>(args.sum, r));
     }
   }
 }
 
-template <typename T>
-void LayerNormBackwardKernel(const LayerNormBackwardArgs& args) {
+template <typename T, bool kBeta>
+void BackwardRows(const LayerNormBackwardArgs& args) {
   ClearFloats(args.d_gamma, args.columns);
-  ClearFloats(args.d_beta, args.columns);
+  if constexpr (kBeta) ClearFloats(args.d_beta, args.columns);
   if (args.d_bias != nullptr) ClearFloats(args.d_bias, args.columns);
   DropoutStretch dropout(args.dropout);
   // Processes a few rows at a time, which stay in the L2 cache, and within them one stretch of
@@ -243,10 +241,29 @@ void LayerNormBackwardKernel(const LayerNormBackwardArgs& args) {
     for (int64_t begin = 0; begin < args.columns; begin += kStretch) {
       const int64_t end = begin + kStretch < args.columns ? begin + kStretch : args.columns;
       for (int64_t i = 0; i < count; ++i) {
-        BackwardStretch<T>(args, first + i, rows[i], begin, end, dropout);
+        BackwardStretch<T, kBeta>(args, first + i, rows[i], begin, end, dropout);
       }
     }
   }
+}
+
+}  // namespace
+
+template <typename T>
+void LayerNormForwardKernel(const LayerNormForwardArgs& args) {
+#if defined(__AVX512BF16__)
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    if (SplitRows::Fit(args.columns)) return SplitRows(args).Forward();
+  }
+#endif
+  if (args.beta == nullptr) return ForwardRows<T, false>(args);
+  ForwardRows<T, true>(args);
+}
+
+template <typename T>
+void LayerNormBackwardKernel(const LayerNormBackwardArgs& args) {
+  if (args.d_beta == nullptr) return BackwardRows<T, false>(args);
+  BackwardRows<T, true>(args);
 }
 
 template void LayerNormForwardKernel<float>(const LayerNormForwardArgs&);

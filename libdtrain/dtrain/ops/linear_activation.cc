@@ -70,7 +70,7 @@ void CheckForward(const Tensor& x, const Tensor& weight, const Tensor& bias,
   CheckRank(kOp, "weight", weight, 2);
   const Shape shape = {x.dim(0), weight.dim(0)};
   CheckTensor(kOp, "weight", weight, {weight.dim(0), x.dim(1)}, x.dtype(), stream);
-  CheckTensor(kOp, "bias", bias, {weight.dim(0)}, x.dtype(), stream);
+  CheckOptional(kOp, "bias", bias, {weight.dim(0)}, x.dtype(), stream);
   CheckTensor(kOp, "after", saved.after, shape, x.dtype(), stream);
   if (saved.before) {
     CheckTensor(kOp, "before", saved.before, shape, x.dtype(), stream);
@@ -108,6 +108,7 @@ void LinearActivationForward(const Tensor& x, const Tensor& weight, const Tensor
     BiasActivationForward(before, is_biased ? Tensor() : bias, options.activation, options.dropout,
                           saved.after, stream);
   };
+  if (!bias) return parts();  // the epilogues add one
   GemmArgs args = ArgsOf(x, weight, {.transpose_b = true}, saved.after);
   args.bias = bias.raw();
   if (saved.is_biased && !options.repeats && FusesGelu(x.dtype())) {
@@ -143,7 +144,7 @@ void LinearActivationBackward(const Tensor& dy, const Tensor& next_weight, const
     CheckTensor(kOp, "before", saved.before, shape, dy.dtype(), stream);
   }
   CheckTensor(kOp, "d_before", d_before, shape, dy.dtype(), stream);
-  CheckTensor(kOp, "d_bias", d_bias, {shape[1]}, DType::kFloat32, stream);
+  CheckOptional(kOp, "d_bias", d_bias, {shape[1]}, DType::kFloat32, stream);
   if (d_before.elements() == 0) return;
   const auto parts = [&] {
     Gemm(dy, next_weight, {}, d_before, stream);
@@ -156,7 +157,7 @@ void LinearActivationBackward(const Tensor& dy, const Tensor& next_weight, const
   };
   // The epilogues return bias gradients in d_before's type. A sum over all rows may exceed
   // float16's range even if no single term does.
-  if (dy.dtype() == DType::kFloat16) return parts();
+  if (!d_bias || dy.dtype() == DType::kFloat16) return parts();
   GemmArgs args = ArgsOf(dy, next_weight, {}, d_before);
   args.bias_gradient = d_bias.data<float>();
   if (saved.is_masked) {

@@ -40,7 +40,7 @@ int64_t ActivationMaskBytes(const LinearActivationOptions& options, int64_t out,
                             const Device& device);
 
 // saved.after = dropout(activation(x weight^T + bias)). x: [rows, in], weight: [out, in], bias:
-// [out], all of one type.
+// [out] or absent, all of one type.
 void LinearActivationForward(const Tensor& x, const Tensor& weight, const Tensor& bias,
                              const LinearActivationOptions& options, LinearActivationSaved& saved,
                              Stream& stream);
@@ -51,8 +51,8 @@ void RepeatActivation(const Tensor& bias, const LinearActivationOptions& options
 
 // Backward from the next layer, whose input was `after` and whose weight is next_weight: [next,
 // out]. d_before = dropout(dy next_weight) activation'(...) is the gradient of x weight^T + bias.
-// d_bias: [out], float32, accumulates its column sums. dy: [rows, next]; d_before: [rows, out],
-// must not share memory with dy.
+// d_bias: [out], float32, or absent like the bias, accumulates its column sums. dy: [rows, next];
+// d_before: [rows, out], must not share memory with dy.
 void LinearActivationBackward(const Tensor& dy, const Tensor& next_weight, const Tensor& bias,
                               const LinearActivationOptions& options,
                               const LinearActivationSaved& saved, Tensor& d_before, Tensor& d_bias,

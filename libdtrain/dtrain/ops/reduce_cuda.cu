@@ -47,8 +47,12 @@ __global__ void __launch_bounds__(kFinishRows* kTileLanes)
   const int x = static_cast<int>(threadIdx.x) % kTileLanes;
   const int y = static_cast<int>(threadIdx.x) / kTileLanes;
   const int64_t column = int64_t{blockIdx.x} * kTileLanes + x;
+  float* sums = args.sums[0];
+  if (blockIdx.y == 1) sums = args.sums[1];
+  if (blockIdx.y == 2) sums = args.sums[2];
+  const bool is_wanted = sums != nullptr && column < args.columns;
   float sum = 0.0f;
-  if (column < args.columns) {
+  if (is_wanted) {
     const float* const partials = args.partials + blockIdx.y * args.columns + column;
     for (int64_t b = y; b < args.blocks; b += kFinishRows * kFinishBatch) {
       float values[kFinishBatch];
@@ -63,13 +67,10 @@ __global__ void __launch_bounds__(kFinishRows* kTileLanes)
   }
   storage.of_row[y][x] = sum;
   __syncthreads();
-  if (y == 0 && column < args.columns) {
+  if (y == 0 && is_wanted) {
     float total = 0.0f;
 #pragma unroll
     for (int row = 0; row < kFinishRows; ++row) total += storage.of_row[row][x];
-    float* sums = args.sums[0];
-    if (blockIdx.y == 1) sums = args.sums[1];
-    if (blockIdx.y == 2) sums = args.sums[2];
     sums[column] += total;
   }
 }

@@ -152,7 +152,7 @@ __device__ __forceinline__ void StoreTileSums(const float (&sums)[kSums][kWidth]
   }
 }
 
-// sums[s][c] += partials[0][s][c] + partials[1][s][c] + ... for s < count.
+// sums[s][c] += partials[0][s][c] + partials[1][s][c] + ... for s < count. A null sum is left out.
 struct FinishColumnSumsArgs {
   static constexpr int kMaxSums = 3;
   const float* partials = nullptr;

@@ -115,7 +115,8 @@ __global__ void __launch_bounds__(kRowThreads, sizeof(T) == 2 && kFused && kChun
       const int c = LaneColumn(k);
       if (c >= columns) continue;
       const auto gamma = LoadPiece<kPieceWidth>(args.gamma + c);
-      const auto beta = LoadPiece<kPieceWidth>(args.beta + c);
+      const auto beta =
+          LoadOptionalPiece<kPieceWidth>(args.beta == nullptr ? nullptr : args.beta + c);
       float y[kPieceWidth];
 #pragma unroll
       for (int i = 0; i < kPieceWidth; ++i) {
@@ -173,7 +174,7 @@ __global__ void __launch_bounds__(1024) LayerNormForwardBlockKernel(LayerNormFor
   for (int64_t c = first; c < args.columns; c += step) {
     const auto x = LoadPiece<kWidth>(RowAt<T>(rows, r, c));
     const auto gamma = LoadPiece<kWidth>(args.gamma + c);
-    const auto beta = LoadPiece<kWidth>(args.beta + c);
+    const auto beta = LoadOptionalPiece<kWidth>(args.beta == nullptr ? nullptr : args.beta + c);
     float y[kWidth];
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) y[i] = (x[i] - mean) * rstd * gamma[i] + beta[i];

@@ -16,7 +16,7 @@ struct LayerNormForwardArgs {
   Rows x{}, residual{}, sum{}, y{};
   const void* bias = nullptr;  // null if absent
   const float* gamma = nullptr;
-  const float* beta = nullptr;
+  const float* beta = nullptr;  // null if absent
   float* mean = nullptr;
   float* rstd = nullptr;
   float epsilon = 0.0f;
@@ -29,7 +29,7 @@ void LayerNormForwardKernelCuda(const LayerNormForwardArgs& args, Stream& stream
 
 // Processes rows [row_begin, row_end). x is the input of the normalisation. d_x receives its
 // gradient, plus d_residual if given; d_dropped, unless absent, receives the gradient after
-// dropout. The column sums of these rows overwrite d_gamma, d_beta and, unless null, d_bias. The
+// dropout. The column sums of these rows overwrite d_gamma and, unless null, d_beta and d_bias. The
 // CUDA kernel processes all rows and adds to them instead.
 struct LayerNormBackwardArgs {
   Rows dy{}, x{}, d_residual{}, d_x{}, d_dropped{};
