@@ -25,6 +25,7 @@
 #include "dtrain/ops/cross_entropy.h"
 #include "dtrain/ops/dropout_residual.h"
 #include "dtrain/ops/embedding.h"
+#include "dtrain/ops/gated_activation.h"
 #include "dtrain/ops/layer_norm.h"
 #include "dtrain/ops/reduce.h"
 
@@ -159,6 +160,12 @@ void Bench::Activations(int64_t rows, int64_t columns, DType dtype) {
     Time(Case(("bias_" + name + "_backward").c_str(), shape, dtype), 3 * x.bytes(),
          [&] { BiasActivationBackward(dy, x, bias, activation, {}, y, d_bias, stream_); });
   }
+  const Tensor halves = Make({rows, 2 * columns}, dtype, 6);
+  Tensor d_halves = Make({rows, 2 * columns}, dtype, 7);
+  Time(Case("gated_gelu_erf", shape, dtype), 3 * x.bytes(),
+       [&] { GatedActivationForward(halves, Activation::kGeluErf, {}, y, stream_); });
+  Time(Case("gated_gelu_erf_backward", shape, dtype), 5 * x.bytes(),
+       [&] { GatedActivationBackward(dy, halves, Activation::kGeluErf, {}, d_halves, stream_); });
   Time(Case("relu_backward_from_output", shape, dtype), 3 * x.bytes(),
        [&] { ReluBackwardFromOutput(dy, x, {}, y, d_bias, stream_); });
 }

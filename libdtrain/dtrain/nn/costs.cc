@@ -13,11 +13,13 @@ namespace dtrain {
 
 LayerParameters CountParameters(const TransformerLayerOptions& options) {
   const int64_t hidden = options.hidden_size;
-  const int64_t attention = 4 * (hidden * hidden + hidden);
+  const int64_t attention = 4 * hidden * (hidden + (options.attention_bias ? 1 : 0));
   const int64_t attentions = options.decoder ? 2 : 1;
+  const int64_t activations = (options.gated ? 2 : 1) * options.ffn_size;  // outputs of fc1
   return {.attention = attentions * attention,
-          .feed_forward = 2 * hidden * options.ffn_size + options.ffn_size + hidden,
-          .layer_norm = (attentions + 1) * 2 * hidden};
+          .feed_forward = (activations + options.ffn_size) * hidden +
+                          (options.feed_forward_bias ? activations + hidden : 0),
+          .layer_norm = (attentions + 1) * (options.norm_bias ? 2 : 1) * hidden};
 }
 
 double ForwardFlops(const TransformerLayerOptions& options, const LayerBatch& batch) {
@@ -31,7 +33,7 @@ double ForwardFlops(const TransformerLayerOptions& options, const LayerBatch& ba
     flops += (batch.tokens + batch.memory_tokens) * 4.0 * hidden * hidden +
              batch.memory_pairs * 4.0 * hidden;
   }
-  return flops + rows * 4.0 * hidden * ffn;
+  return flops + rows * (options.gated ? 6.0 : 4.0) * hidden * ffn;
 }
 
 int RecomputedLayers(const TransformerStackOptions& stack, Recompute recompute,
@@ -103,7 +105,7 @@ LayerBlocks::Block LayerBlocks::ForwardSublayers(const Block& x) {
 LayerBlocks::Block LayerBlocks::ForwardBlock(Sublayer& sublayer) {
   const int64_t hidden = layer_.hidden_size;
   if (sublayer.kind == Kind::kFeedForward) {
-    Block before = Take(layer_.ffn_size);
+    Block before = Take((layer_.gated ? 2 : 1) * layer_.ffn_size);
     Block after = has_before() ? Take(layer_.ffn_size) : before;
     Block result = Hidden();
     if (!options_.training) return result;
@@ -157,7 +159,8 @@ void LayerBlocks::BackwardBlock(Sublayer& sublayer) {
   const int64_t hidden = layer_.hidden_size;
   if (sublayer.kind == Kind::kFeedForward) {
     if (!sublayer.after_kept) sublayer.kept.push_back(Take(layer_.ffn_size));
-    const Block d_after = Take(layer_.ffn_size);
+    // The gradients of a gated block take the places of the activations.
+    const Block d_after = layer_.gated ? nullptr : Take(layer_.ffn_size);
     sublayer.kept.clear();
     return;
   }

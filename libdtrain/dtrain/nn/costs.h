@@ -11,6 +11,7 @@
 //   attention       e(3TH + TH) + 4TN       q, k, v; heads' outputs; log-sum-exp
 //   cross-attention e(TH + 2MH + TH) + 4TN
 //   feed-forward    eTF (relu) or 2eTF      after; before the activation
+//                   3eTF (gated)            after; before the activation, with the gate
 //   each sublayer   2eTH + 8T               sum and output of the norm; its mean and rstd
 #ifndef DTRAIN_NN_COSTS_H_
 #define DTRAIN_NN_COSTS_H_
@@ -101,10 +102,12 @@ class LayerBlocks {
     bool after_kept = false;       // feed-forward only: `kept` includes the activation's output
   };
 
-  bool in_place() const { return layer_.activation == Activation::kRelu; }
-  // True if the activation's input is stored. A GPU's fused products always store it.
+  bool in_place() const { return layer_.activation == Activation::kRelu && !layer_.gated; }
+  // True if the activation's input is stored. A GPU's fused products always store it, and so do
+  // gated blocks.
   bool has_before() const {
-    return !in_place() && (options_.training || options_.device == DeviceType::kCuda);
+    return !in_place() &&
+           (options_.training || options_.device == DeviceType::kCuda || layer_.gated);
   }
   bool is_narrow() const { return !layer_.decoder && memory_tokens_ > 0; }
   // True if queries and keys are projected separately.

@@ -4,13 +4,18 @@
 
 #include <utility>
 
+#include "dtrain/ops/gated_activation.h"
+#include "dtrain/ops/gemm.h"
+
 namespace dtrain {
 
 FeedForward::FeedForward(const Scope& scope, const FeedForwardOptions& options)
     : options_(options),
       site_(scope.NewSite()),
-      fc1_(scope, options.fc1_name, options.hidden_size, options.ffn_size, options.weights),
-      fc2_(scope, options.fc2_name, options.ffn_size, options.hidden_size, options.weights) {}
+      fc1_(scope, options.fc1_name, options.hidden_size, (options.gated ? 2 : 1) * options.ffn_size,
+           options.weights, options.with_bias),
+      fc2_(scope, options.fc2_name, options.ffn_size, options.hidden_size, options.weights,
+           options.with_bias) {}
 
 LinearActivationOptions FeedForward::ActivationOptions(const Tensor& row_numbers,
                                                        Context& ctx) const {
@@ -19,7 +24,43 @@ LinearActivationOptions FeedForward::ActivationOptions(const Tensor& row_numbers
           .repeats = !in_place() && ctx.recompute() != Recompute::kNone};
 }
 
+Tensor FeedForward::ForwardGated(const Tensor& x, const Tensor& row_numbers, Context& ctx) {
+  const LinearActivationOptions activation = ActivationOptions(row_numbers, ctx);
+  LinearActivationSaved saved;
+  saved.before = fc1_.Forward(x, ctx);
+  saved.after = ctx.Empty({x.dim(0), options_.ffn_size});
+  GatedActivationForward(saved.before, activation.activation, activation.dropout, saved.after,
+                         ctx.stream());
+  Tensor result = fc2_.ForwardNoBias(saved.after, ctx);
+  if (ctx.training()) {
+    if (activation.repeats) saved.after = Tensor();
+    saved_ = std::move(saved);
+  }
+  return result;
+}
+
+void FeedForward::BackwardGated(const Tensor& x, const Tensor& row_numbers, const Tensor& d_out,
+                                bool accumulate_dx, Tensor& dx, Context& ctx) {
+  const LinearActivationOptions activation = ActivationOptions(row_numbers, ctx);
+  if (!saved_.after) {
+    saved_.after = ctx.Empty({x.dim(0), options_.ffn_size});
+    GatedActivationForward(saved_.before, activation.activation, activation.dropout, saved_.after,
+                           ctx.stream());
+  }
+  fc2_.AccumulateGradients(saved_.after, d_out, /*with_bias=*/false, ctx);
+  // Nobody needs `after`, and later `before`, again: their gradients take their places.
+  Tensor& d_after = saved_.after;
+  Gemm(d_out, fc2_.weight(), {}, d_after, ctx.stream());
+  fc2_.GradientsReady();
+  Tensor d_before = saved_.before;
+  GatedActivationBackward(d_after, saved_.before, activation.activation, activation.dropout,
+                          d_before, ctx.stream());
+  Release();
+  fc1_.Backward(x, d_before, {.accumulate_dx = accumulate_dx}, dx, ctx);
+}
+
 Tensor FeedForward::Forward(const Tensor& x, const Tensor& row_numbers, Context& ctx) {
+  if (options_.gated) return ForwardGated(x, row_numbers, ctx);
   const LinearActivationOptions activation = ActivationOptions(row_numbers, ctx);
   LinearActivationSaved saved;
   const Shape shape = {x.dim(0), fc1_.out()};
@@ -44,6 +85,7 @@ Tensor FeedForward::Forward(const Tensor& x, const Tensor& row_numbers, Context&
 void FeedForward::Backward(const Tensor& x, const Tensor& row_numbers, const Tensor& d_out,
                            bool accumulate_dx, Tensor& dx, Context& ctx) {
   DT_CHECK(saved_.before || saved_.after) << "Backward() without Forward()";
+  if (options_.gated) return BackwardGated(x, row_numbers, d_out, accumulate_dx, dx, ctx);
   const LinearActivationOptions activation = ActivationOptions(row_numbers, ctx);
   if (!saved_.after) {
     saved_.after = ctx.Empty(saved_.before.shape());

@@ -17,7 +17,9 @@ struct FeedForwardOptions {
   int64_t hidden_size = 512;
   int64_t ffn_size = 2048;
   Activation activation = Activation::kRelu;
-  float dropout = 0.0f;  // after the activation
+  bool gated = false;     // the form with a gate, below
+  bool with_bias = true;  // of both products
+  float dropout = 0.0f;   // after the activation
   std::string_view fc1_name = "fc1";
   std::string_view fc2_name = "fc2";
   Initializer weights = Initializer::XavierUniform();
@@ -25,6 +27,9 @@ struct FeedForwardOptions {
 
 // fc2(dropout(activation(fc1(x)))), Vaswani et al. 2017, equation 2. fc2's bias is not added here;
 // the caller's next op adds it. Parameters: fc1 and fc2, or the names in the options.
+//
+// Gated: fc2(dropout(activation(a) g)), where fc1 has 2 * ffn_size outputs, first a and then g
+// (Shazeer, "GLU Variants Improve Transformer", 2020, equation 6).
 class FeedForward {
  public:
   FeedForward(const Scope& scope, const FeedForwardOptions& options);
@@ -42,7 +47,10 @@ class FeedForward {
 
  private:
   // True for relu, whose gradient needs only its output, so that the activation runs in place.
-  bool in_place() const { return options_.activation == Activation::kRelu; }
+  bool in_place() const { return options_.activation == Activation::kRelu && !options_.gated; }
+  Tensor ForwardGated(const Tensor& x, const Tensor& row_numbers, Context& ctx);
+  void BackwardGated(const Tensor& x, const Tensor& row_numbers, const Tensor& d_out,
+                     bool accumulate_dx, Tensor& dx, Context& ctx);
   LinearActivationOptions ActivationOptions(const Tensor& row_numbers, Context& ctx) const;
 
   FeedForwardOptions options_;

@@ -19,12 +19,14 @@ TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOpt
                                       .num_heads = options.num_heads,
                                       .dropout = options.attention_dropout,
                                       .causal = options.causal || options.decoder,
+                                      .with_bias = options.attention_bias,
                                       .names = options.names.attention,
                                       .weights = options.weights};
   const auto add_norm = [&](Kind kind, std::string_view name) {
     sublayers_.push_back(
         {kind,
-         std::make_unique<LayerNorm>(scope, name, options.hidden_size, options.layer_norm_epsilon),
+         std::make_unique<LayerNorm>(scope, name, options.hidden_size, options.layer_norm_epsilon,
+                                     options.norm_bias),
          scope.NewSite(),
          {}});
   };
@@ -37,14 +39,16 @@ TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOpt
     cross_attention_ = std::make_unique<MultiHeadAttention>(scope / "encoder_attn", attention);
     add_norm(Kind::kCrossAttention, "encoder_attn_layer_norm");
   }
-  feed_forward_ =
-      std::make_unique<FeedForward>(scope, FeedForwardOptions{.hidden_size = options.hidden_size,
-                                                              .ffn_size = options.ffn_size,
-                                                              .activation = options.activation,
-                                                              .dropout = options.activation_dropout,
-                                                              .fc1_name = names.fc1,
-                                                              .fc2_name = names.fc2,
-                                                              .weights = options.weights});
+  feed_forward_ = std::make_unique<FeedForward>(
+      scope, FeedForwardOptions{.hidden_size = options.hidden_size,
+                                .ffn_size = options.ffn_size,
+                                .activation = options.activation,
+                                .gated = options.gated,
+                                .with_bias = options.feed_forward_bias,
+                                .dropout = options.activation_dropout,
+                                .fc1_name = names.fc1,
+                                .fc2_name = names.fc2,
+                                .weights = options.weights});
   add_norm(Kind::kFeedForward, names.final_norm);
 }
 

@@ -61,6 +61,10 @@ struct TransformerLayerOptions {
   int64_t ffn_size = 2048;
   int num_heads = 8;
   Activation activation = Activation::kRelu;
+  bool gated = false;             // gated feed-forward blocks (nn/feed_forward.h)
+  bool attention_bias = true;     // biases of attention's projections,
+  bool feed_forward_bias = true;  // of the feed-forward block's,
+  bool norm_bias = true;          // and of the layer norms
   bool pre_norm = false;
   float layer_norm_epsilon = 1e-5f;
   float dropout = 0.1f;             // of each sublayer's output
