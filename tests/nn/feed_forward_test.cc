@@ -196,6 +196,15 @@ TEST_CASE("a layer without biases has none, and as many parameters as counted") 
   CHECK(CountParameters(options).total() == parameters.num_elements());
 }
 
+TEST_CASE("a gate costs one more product") {
+  TransformerLayerOptions options = GatedLayer();
+  const LayerBatch batch = {.tokens = 7, .pairs = 20};
+  const double gated = ForwardFlops(options, batch);
+  options.gated = false;
+  // Two operations for each of the gate's weights and each token.
+  CHECK(gated - ForwardFlops(options, batch) == Approx(2.0 * 7 * 16 * 24));
+}
+
 TEST_CASE("layers without biases have gradients of differences, and take the memory counted") {
   const bool pre_norm = GENERATE(true, false);
   const bool gated = GENERATE(true, false);
