@@ -71,6 +71,9 @@ def main():
         library("polynomial_1", 5e-4, short, polynomial, lr_end=1e-6, power=1.0, **bounds),
         library("polynomial_2", 5e-4, short, polynomial, lr_end=1e-5, power=2.0, **bounds),
         library("polynomial_half", 5e-4, short, polynomial, lr_end=0.0, power=0.5, **bounds),
+        library("warmup_stable_decay", 5e-4, short, "get_wsd_schedule", num_warmup_steps=100,
+                num_decay_steps=300, num_training_steps=1000, min_lr_ratio=0.0,
+                decay_type="1-sqrt"),
         total("bert", 5e-5, 100, 1000, 1.0, short, "google-research/bert optimization.py"),
         total("lamb", 6e-3, 284, 1000, 0.5, short, "DeepLearningExamples PyTorch BERT schedulers.py, "
               "PolyWarmUpScheduler, whose first update is step 1"),

@@ -33,12 +33,14 @@ LrScheduleOptions OptionsOf(const nlohmann::json& golden) {
                                              {"polynomial_1", Kind::kPolynomial},
                                              {"polynomial_2", Kind::kPolynomial},
                                              {"polynomial_half", Kind::kPolynomial},
+                                             {"warmup_stable_decay", Kind::kWarmupStableDecay},
                                              {"bert", Kind::kPolynomialTotal},
                                              {"lamb", Kind::kPolynomialTotal}};
   return {.kind = kinds.at(golden.at("name")),
           .base = golden.at("learning_rate"),
           .warmup_steps = golden.at("num_warmup_steps"),
           .total_steps = golden.value("num_training_steps", int64_t{0}),
+          .decay_steps = golden.value("num_decay_steps", int64_t{0}),
           .minimum = golden.value("lr_end", 0.0),
           .power = golden.value("power", 1.0),
           .hidden_size = golden.value("hidden_size", int64_t{0})};
@@ -46,7 +48,7 @@ LrScheduleOptions OptionsOf(const nlohmann::json& golden) {
 
 TEST_CASE("learning rates are those of transformers and of the paper") {
   const nlohmann::json goldens = Goldens();
-  CHECK(goldens.size() == 13);
+  CHECK(goldens.size() == 14);
   for (const nlohmann::json& golden : goldens) {
     const std::string name = golden.at("name");
     const LrScheduleOptions options = OptionsOf(golden);
@@ -66,11 +68,15 @@ TEST_CASE("learning rates are those of transformers and of the paper") {
 }
 
 TEST_CASE("a schedule without what it is made of is refused") {
-  for (const Kind kind :
-       {Kind::kLinear, Kind::kCosine, Kind::kPolynomial, Kind::kPolynomialTotal}) {
-    CHECK_THROWS_WITH(CheckSchedule({.kind = kind, .base = 1.0}), Catch::Contains("total_steps"));
-    CHECK_NOTHROW(CheckSchedule({.kind = kind, .base = 1.0, .total_steps = 10}));
+  for (const Kind kind : {Kind::kLinear, Kind::kCosine, Kind::kPolynomial, Kind::kPolynomialTotal,
+                          Kind::kWarmupStableDecay}) {
+    CHECK_THROWS_WITH(CheckSchedule({.kind = kind, .base = 1.0, .decay_steps = 1}),
+                      Catch::Contains("total_steps"));
+    CHECK_NOTHROW(CheckSchedule({.kind = kind, .base = 1.0, .total_steps = 10, .decay_steps = 1}));
   }
+  CHECK_THROWS_WITH(
+      CheckSchedule({.kind = Kind::kWarmupStableDecay, .base = 1.0, .total_steps = 10}),
+      Catch::Contains("decay_steps"));
   CHECK_THROWS_WITH(CheckSchedule({.kind = Kind::kTransformer, .base = 1.0}),
                     Catch::Contains("hidden_size"));
   for (const Kind kind : {Kind::kTransformer, Kind::kInverseSqrt}) {
@@ -78,6 +84,22 @@ TEST_CASE("a schedule without what it is made of is refused") {
                       Catch::Contains("warmup_steps"));
     CHECK_NOTHROW(CheckSchedule({.kind = kind, .base = 1.0, .warmup_steps = 1, .hidden_size = 8}));
   }
+}
+
+TEST_CASE("a stable rate falls to the minimum in the last updates") {
+  const LrScheduleOptions options{.kind = Kind::kWarmupStableDecay,
+                                  .base = 1.0,
+                                  .warmup_steps = 10,
+                                  .total_steps = 100,
+                                  .decay_steps = 16,
+                                  .minimum = 0.2};
+  CHECK(LearningRate(options, 4, 0.0) == Approx(0.5));
+  CHECK(LearningRate(options, 9, 0.0) == 1.0);
+  CHECK(LearningRate(options, 83, 0.0) == 1.0);
+  CHECK(LearningRate(options, 87, 0.0) == Approx(0.2 + 0.8 * 0.5));   // a quarter of the decay
+  CHECK(LearningRate(options, 92, 0.0) == Approx(0.2 + 0.8 * 0.25));  // nine sixteenths
+  CHECK(LearningRate(options, 99, 0.0) == Approx(0.2));
+  CHECK(LearningRate(options, 500, 0.0) == Approx(0.2));
 }
 
 TEST_CASE("a schedule shorter than its warm-up rises to its end") {

@@ -13,7 +13,7 @@ namespace dtrain {
 bool FallsToAnEnd(LrScheduleOptions::Kind kind) {
   using Kind = LrScheduleOptions::Kind;
   return kind == Kind::kLinear || kind == Kind::kCosine || kind == Kind::kPolynomial ||
-         kind == Kind::kPolynomialTotal;
+         kind == Kind::kPolynomialTotal || kind == Kind::kWarmupStableDecay;
 }
 
 void CheckSchedule(const LrScheduleOptions& options) {
@@ -25,6 +25,8 @@ void CheckSchedule(const LrScheduleOptions& options) {
       << "a learning rate that falls with the square root of the steps needs warmup_steps of at "
          "least 1; "
          "it is highest there";
+  DT_CHECK(options.kind != Kind::kWarmupStableDecay || options.decay_steps > 0)
+      << "the schedule kWarmupStableDecay needs decay_steps";
   if (!FallsToAnEnd(options.kind)) return;
   DT_CHECK_GT(options.total_steps, 0)
       << "a learning rate that falls until the end of the run needs total_steps";
@@ -63,6 +65,11 @@ double LearningRate(const LrScheduleOptions& options, int64_t step, double budge
       if (warm < 1.0) return warm * options.base;
       const double total = static_cast<double>(std::max<int64_t>(options.total_steps, 1));
       return decay_to_minimum(std::pow(1.0 - std::min(s / total, 1.0), options.power));
+    }
+    case Kind::kWarmupStableDecay: {
+      const auto decay = static_cast<double>(options.decay_steps);
+      const double decayed = s - (static_cast<double>(options.total_steps) - decay);
+      return warm * decay_to_minimum(1.0 - std::sqrt(std::clamp(decayed / decay, 0.0, 1.0)));
     }
     case Kind::kLinearBudget:
       return warm * decay_to_minimum(1.0 - std::clamp(budget_used, 0.0, 1.0));

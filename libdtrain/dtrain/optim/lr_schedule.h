@@ -28,12 +28,18 @@ struct LrScheduleOptions {
     // the rate drops at the end of the warm-up. Google's BERT uses power 1 (its s begins at -1,
     // with a rate of 0), NVIDIA's LAMB recipe 0.5.
     kPolynomialTotal,
+    // base after the warm-up, and in the last decay_steps updates
+    // minimum + (base - minimum) * (1 - sqrt(progress)) down to `minimum` at total_steps (Hägele et
+    // al., "Scaling Laws and Compute-Optimal Training Beyond Fixed Training Durations", 2024).
+    kWarmupStableDecay,
     kLinearBudget  // linear to `minimum` at the end of the time budget
   };
   Kind kind = Kind::kConstant;
   double base = 1e-3;
   int64_t warmup_steps = 0;  // required for kTransformer and kInverseSqrt, optional for others
-  int64_t total_steps = 0;   // for kLinear, kCosine, kPolynomial, kPolynomialTotal
+  int64_t total_steps = 0;   // for kLinear, kCosine, kPolynomial, kPolynomialTotal,
+                             // kWarmupStableDecay
+  int64_t decay_steps = 0;   // for kWarmupStableDecay
   double minimum = 0.0;
   double power = 1.0;       // for kPolynomial, kPolynomialTotal
   int64_t hidden_size = 0;  // for kTransformer
@@ -43,7 +49,8 @@ struct LrScheduleOptions {
 bool FallsToAnEnd(LrScheduleOptions::Kind kind);
 
 // Throws CheckError if an option that the schedule requires is missing: total_steps for schedules
-// with an end, warmup_steps for kTransformer and kInverseSqrt, hidden_size for kTransformer.
+// with an end, warmup_steps for kTransformer and kInverseSqrt, hidden_size for kTransformer,
+// decay_steps for kWarmupStableDecay.
 // total_steps may be less than warmup_steps: the rate then rises until the end of the run, which is
 // useful to try a recipe for some updates.
 void CheckSchedule(const LrScheduleOptions& options);

@@ -25,12 +25,30 @@ LrScheduleOptions::Kind ScheduleOf(proto::OptimizerConfig::Schedule schedule) {
       return Kind::kPolynomial;
     case proto::OptimizerConfig::polynomial_total:
       return Kind::kPolynomialTotal;
+    case proto::OptimizerConfig::warmup_stable_decay:
+      return Kind::kWarmupStableDecay;
     case proto::OptimizerConfig::constant:
       return Kind::kConstant;
     case proto::OptimizerConfig::linear_to_budget:
       return Kind::kLinearBudget;
   }
   return Kind::kConstant;
+}
+
+Status ValidateDecay(const proto::OptimizerConfig& optimizer, int64_t total) {
+  const bool decays = optimizer.schedule() == proto::OptimizerConfig::warmup_stable_decay;
+  const int64_t decay = optimizer.decay_steps();
+  if (decays != (decay > 0)) {
+    return UsageError(
+        decays
+            ? "optimizer.schedule warmup_stable_decay needs optimizer.decay_steps of at least 1"
+            : "optimizer.decay_steps is for optimizer.schedule=warmup_stable_decay; leave it out");
+  }
+  if (!decays || optimizer.warmup_steps() + decay <= total) return OkStatus();
+  return UsageError(absl::StrFormat(
+      "optimizer.warmup_steps (%d) and decay_steps (%d) are more than the %d updates of the "
+      "schedule: set fewer, or train longer",
+      optimizer.warmup_steps(), decay, total));
 }
 
 }  // namespace
@@ -50,6 +68,7 @@ Status ValidateSchedule(const proto::OptimizerConfig& optimizer, int64_t updates
     case Optimizer::cosine:
     case Optimizer::polynomial:
     case Optimizer::polynomial_total:
+    case Optimizer::warmup_stable_decay:
       if (total == 0) {
         return UsageError(absl::StrFormat(
             "optimizer.schedule %s needs an end: set optimizer.total_steps, trainer.max_steps or "
@@ -71,6 +90,7 @@ Status ValidateSchedule(const proto::OptimizerConfig& optimizer, int64_t updates
     case Optimizer::constant:
       break;
   }
+  DT_RETURN_IF_ERROR(ValidateDecay(optimizer, total));
   if (optimizer.min_learning_rate() > optimizer.learning_rate()) {
     return UsageError(
         absl::StrFormat("optimizer.min_learning_rate (%g) is above optimizer.learning_rate (%g)",
@@ -109,6 +129,7 @@ LrScheduleOptions LearningRateOf(const proto::OptimizerConfig& config, int64_t m
           .base = config.learning_rate(),
           .warmup_steps = config.warmup_steps(),
           .total_steps = config.total_steps() > 0 ? config.total_steps() : max_steps,
+          .decay_steps = config.decay_steps(),
           .minimum = config.min_learning_rate(),
           .power = config.power(),
           .hidden_size = hidden_size};
