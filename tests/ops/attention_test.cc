@@ -178,6 +178,7 @@ TEST_CASE("the reference's gradients are finite differences of the reference") {
   const std::vector<Case> cases = {
       {"causal, dropout", {5, 3}, {5, 3}, 2, 3, true, 0.2f},
       {"cross", {2, 4}, {6, 1}, 2, 3},
+      {"window, dropout", {7, 3}, {7, 3}, 2, 3, false, 0.2f, 0.0f, 0, /*window=*/2},
   };
   for (const Case& test : cases) {
     INFO(test.name);

@@ -128,6 +128,7 @@ TEST_CASE("what cuDNN does not take stays with our kernels") {
       {{"large heads", {9}, {9}, 1, 136}},
       {{"rows that are not aligned", {9}, {9}, 1, 16, false, 0.0F, 0.0F, 3}},
       {{"a negative scale", {9}, {9}, 1, 16, false, 0.0F, -0.3F}},
+      {{"a window", {9}, {9}, 2, 16, false, 0.0F, 0.0F, 0, 3}},
       {{"a sequence without queries", {4, 0}, {4, 5}, 2, 16}}};
   for (const auto& [test, dtype] : natives) {
     INFO(test.name);

@@ -31,6 +31,7 @@ struct AttentionCase {
   float dropout = 0.0f;
   float scale = 0.0f;
   int64_t padding = 0;  // elements between the rows of the projection
+  int window = 0;
 };
 
 // A problem in a type: rows lie in wider storage ([q | k | v] as a fused projection leaves them
@@ -43,6 +44,7 @@ struct AttentionFixture {
     problem.head_dim = test.head_dim;
     problem.options.num_heads = test.num_heads;
     problem.options.causal = test.causal;
+    problem.options.window = test.window;
     problem.options.scale = test.scale;
     problem.options.dropout = {test.dropout, {.seed = 11, .step = 3, .site = 7}};
     const int64_t nq = problem.queries.tokens();

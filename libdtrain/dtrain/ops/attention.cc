@@ -32,6 +32,9 @@ void CheckInputs(const Tensor& q, const Tensor& k, const Tensor& v, const Sequen
   CheckRows(v, q, keys.tokens(), "v");
   DT_CHECK(options.dropout.probability >= 0.0f && options.dropout.probability < 1.0f)
       << "dropout probability " << options.dropout.probability;
+  DT_CHECK_GE(options.window, 0) << "a window is a number of keys on either side of a query";
+  DT_CHECK(options.window == 0 || !options.causal)
+      << "attention is causal or has a window, not both";
   const Tensor& row_numbers = options.dropout.row_numbers;
   if (row_numbers) {
     DT_CHECK_EQ(row_numbers.shape(), Shape({queries.tokens()})) << "row_numbers is [query tokens]";
@@ -49,6 +52,9 @@ void CheckInputs(const Tensor& q, const Tensor& k, const Tensor& v, const Sequen
     DT_CHECK(!options.causal || queries.length(i) == keys.length(i))
         << "sequence " << i << " is causal with " << queries.length(i) << " queries and "
         << keys.length(i) << " keys";
+    DT_CHECK(options.window == 0 || queries.length(i) == keys.length(i))
+        << "sequence " << i << " has a window with " << queries.length(i) << " queries and "
+        << keys.length(i) << " keys; a window is for all tokens that attend to each other";
   }
 }
 
@@ -83,6 +89,8 @@ AttentionArgs MakeAttentionArgs(const AttentionSaved& x, const Sequences& querie
   args.num_heads = options.num_heads;
   args.head_dim = static_cast<int>(x.q.dim(1)) / options.num_heads;
   args.causal = options.causal;
+  // A window that reaches all keys is none.
+  args.window = options.window < keys.max_length() - 1 ? options.window : 0;
   args.scale = ScaleOf(options.scale, args.head_dim);
   args.dropout_key = options.dropout.key;
   args.dropout_step = options.dropout.device_step;
@@ -106,12 +114,18 @@ int64_t ScratchFloats(int64_t max_keys, int64_t head_dim) {
   return per_key + 5 * kQueryTile * dim + 4 * kQueryTile * row + 1024;
 }
 
+// The largest number of keys, of `keys`, that a query sees. (A causal one sees half on average.)
+int64_t SeenKeys(const AttentionArgs& args, int64_t keys) {
+  return args.window == 0 ? keys : std::min(keys, 2 * int64_t{args.window} + 1);
+}
+
 // Splits the units into `pieces` parts of about equal work. Returns the first unit of each part,
 // and the end. A unit's results do not depend on the split.
-std::vector<int64_t> SplitUnits(const Sequences& queries, const Sequences& keys, int num_heads,
-                                int64_t pieces) {
+std::vector<int64_t> SplitUnits(const AttentionArgs& args, const Sequences& queries,
+                                const Sequences& keys, int64_t pieces) {
+  const int64_t num_heads = args.num_heads;
   const auto cost = [&](int64_t i) {
-    return int64_t{queries.length(i)} * (keys.length(i) + 8) + 2 * keys.length(i);
+    return int64_t{queries.length(i)} * (SeenKeys(args, keys.length(i)) + 8) + 2 * keys.length(i);
   };
   int64_t total = 0;
   for (int64_t i = 0; i < queries.count(); ++i) total += cost(i);
@@ -134,9 +148,10 @@ std::vector<int64_t> SplitUnits(const Sequences& queries, const Sequences& keys,
 template <typename Kernel>
 void RunOnCpu(const AttentionArgs& args, const Sequences& queries, const Sequences& keys,
               const Kernel& kernel) {
-  const int64_t work = queries.tokens() * keys.max_length() * args.head_dim * args.num_heads;
+  const int64_t work =
+      queries.tokens() * SeenKeys(args, keys.max_length()) * args.head_dim * args.num_heads;
   const int64_t pieces = std::clamp<int64_t>(work / kThreadWork, 1, NumThreads());
-  const std::vector<int64_t> cuts = SplitUnits(queries, keys, args.num_heads, pieces);
+  const std::vector<int64_t> cuts = SplitUnits(args, queries, keys, pieces);
   ParallelFor(pieces, 1, [&](int64_t begin, int64_t end) {
     AttentionArgs part = args;
     part.first_unit = cuts[static_cast<size_t>(begin)];

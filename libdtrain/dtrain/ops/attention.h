@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Vaswani et al., "Attention Is All You Need" (2017), equation 1, for each sequence and head:
-//   P = softmax(scale Q K^T + causal mask),  out = dropout(P) V
+//   P = softmax(scale Q K^T + mask),  out = dropout(P) V
 // No matrix of size queries x keys is kept: backward recomputes P from the logarithm of the softmax
 // denominators (Dao et al., "FlashAttention" (2022), algorithms 1 and 4).
 #ifndef DTRAIN_OPS_ATTENTION_H_
@@ -18,7 +18,11 @@ namespace dtrain {
 struct AttentionOptions {
   int num_heads = 1;
   bool causal = false;  // query i of a sequence sees keys 0..i; requires as many queries as keys
-  float scale = 0.0f;   // 0 means 1 / sqrt(head_dim)
+  // If positive, query i of a sequence sees only keys i - window to i + window (Beltagy et al.,
+  // "Longformer" (2020), section 3.1), and time grows with the window, not with the length.
+  // Requires as many queries as keys, and not causal.
+  int window = 0;
+  float scale = 0.0f;  // 0 means 1 / sqrt(head_dim)
   // Dropout of the probabilities, drawn in blocks as dropout.h says. Queries are rows of q. If
   // dropout.row_numbers is given, a sequence's queries are numbered consecutively from its first
   // query's row number.

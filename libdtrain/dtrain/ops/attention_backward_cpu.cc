@@ -31,22 +31,29 @@ struct BackwardMemory {
 
 struct BackwardRowArgs {
   float log_sum_exp, delta;
-  int64_t valid, vecs, tile_vecs;
+  // Seen by the row, computed for it, and computed for any row of the tile.
+  Columns seen, computed, tile;
   const uint16_t* draws;
 };
 
-// Turns p from scores into dropout(P), and ds from dP into dS. Both become 0 from `valid` to the
-// end of the tile, because products over queries may read that part.
+// Turns p from scores into dropout(P), and ds from dP into dS. In columns of the tile that the row
+// does not see both become 0, because products over queries read them.
 template <Terms kTerms>
 void BackwardRow(const AttentionArgs& args, const BackwardRowArgs& row, float* p, float* ds) {
-  int64_t v = 0;
-  for (; v < row.vecs; ++v) {
-    const int64_t column = v * kLanes;
+  const auto clear = [&](int64_t begin, int64_t end) {
+    for (int64_t column = begin; column < end; column += kLanes) {
+      Store(p + column, Vec{});
+      Store(ds + column, Vec{});
+    }
+  };
+  clear(row.tile.begin, row.computed.begin);
+  int64_t column = row.computed.begin;
+  for (; column < row.computed.end; column += kLanes) {
     const Vec x = Load(p + column) * args.scale - row.log_sum_exp;
     const Vec probability =
-        Below(column, row.valid, kTerms == Terms::kFloats ? Exp(x) : RoundedExp2(x * kLog2E), 0.0f);
+        Within(column, row.seen, kTerms == Terms::kFloats ? Exp(x) : RoundedExp2(x * kLog2E), 0.0f);
     Vec kept = probability;
-    Vec d_probability = Below(column, row.valid, Load(ds + column), 0.0f);
+    Vec d_probability = Within(column, row.seen, Load(ds + column), 0.0f);
     if (args.dropout_threshold != 0) {
       const Vec keep = KeepFactor(args, row.draws + column);
       kept *= keep;
@@ -55,10 +62,7 @@ void BackwardRow(const AttentionArgs& args, const BackwardRowArgs& row, float* p
     Store(p + column, kept);
     Store(ds + column, probability * (d_probability - row.delta) * args.scale);
   }
-  for (; v < row.tile_vecs; ++v) {
-    Store(p + v * kLanes, Vec{});
-    Store(ds + v * kLanes, Vec{});
-  }
+  clear(column, row.tile.end);
 }
 
 // Queries and output gradients as left and right sides of products; with tiles, also the transposed
@@ -69,23 +73,26 @@ struct QuerySides {
   FloatRows transposed_q, transposed_d_out;
 };
 
-// The products over the queries of a tile: dV += dropout(P)^T dO, dK += dS^T Q.
+// The products over the queries of a tile, for its columns `computed`: dV += dropout(P)^T dO, dK +=
+// dS^T Q.
 template <Terms kTerms, typename T>
-void AddKeyGradients(const Unit<T>& u, const Tile& tile, const QuerySides& queries,
-                     const BackwardMemory& memory) {
+void AddKeyGradients(const Unit<T>& u, const Tile& tile, const Columns& computed,
+                     const QuerySides& queries, const BackwardMemory& memory) {
   const FloatRows& q = queries.right_q;
   const FloatRows& d_out = queries.right_d_out;
-  const int64_t extent = tile.Extent(0, tile.queries);
   const int64_t dim_vecs = u.padded_dim / kLanes;
-  for (int64_t row = 0; row < extent; row += kBlockRows) {
-    const int rows = static_cast<int>(Smaller(kBlockRows, extent - row));
-    // Queries before the first of these keys do not see them.
-    const int64_t unseen = tile.causal ? Larger(0, tile.key + row - tile.query) : 0;
-    const int64_t first = unseen / kPack<kTerms>;
+  for (int64_t row = computed.begin; row < computed.end; row += kBlockRows) {
+    const int rows = static_cast<int>(Smaller(kBlockRows, computed.end - row));
+    // The tile's queries that see some of these keys.
+    const int64_t position = tile.key + row - tile.query;
+    const int64_t begin = Larger(0, position - tile.after);
+    const int64_t end = Smaller(tile.queries, position + rows + tile.before);
+    if (begin >= end) continue;
+    const int64_t first = begin / kPack<kTerms>;
     const int64_t step = kPack<kTerms> * u.tile_row;
     const int64_t at = first * step + row;
     const int64_t to = (tile.key + row) * u.padded_dim;
-    const int64_t depth = TermsOf<kTerms>(tile.queries) - first;
+    const int64_t depth = TermsOf<kTerms>(end) - first;
     Multiply<true, kTerms>(rows,
                            {memory.p + at, 1, step, d_out.data + first * d_out.row, d_out.row,
                             memory.dv + to, u.padded_dim},
@@ -100,28 +107,24 @@ void AddKeyGradients(const Unit<T>& u, const Tile& tile, const QuerySides& queri
 // AddKeyGradients() for P and dS as pairs of queries, which tiles use as right sides:
 //   dV^T += dO^T dropout(P), dK^T += Q^T dS.
 template <typename T>
-void AddTransposedKeyGradients(const Unit<T>& u, const Tile& tile, const QuerySides& queries,
-                               const BackwardMemory& memory) {
-  const int64_t vecs = tile.Vecs(tile.Extent(0, tile.queries));
+void AddTransposedKeyGradients(const Unit<T>& u, const Tile& tile, const Columns& computed,
+                               const QuerySides& queries, const BackwardMemory& memory) {
+  const int64_t from = computed.begin;
+  const int64_t to = tile.key + from;
   const int64_t step = 2 * u.tile_row;
   const FloatRows& d_out = queries.transposed_d_out;
   const FloatRows& q = queries.transposed_q;
   MultiplyByTiles<true>(
-      u.dim, {d_out.data, d_out.row, 1, memory.p, step, memory.dv + tile.key, memory.d_row},
-      kTileSide, vecs);
+      u.dim, {d_out.data, d_out.row, 1, memory.p + from, step, memory.dv + to, memory.d_row},
+      kTileSide, computed.vecs());
   MultiplyByTiles<true>(u.dim,
-                        {q.data, q.row, 1, memory.ds, step, memory.dk + tile.key, memory.d_row},
-                        kTileSide, vecs);
+                        {q.data, q.row, 1, memory.ds + from, step, memory.dk + to, memory.d_row},
+                        kTileSide, computed.vecs());
 }
 
-// Turns a block's dropout(P) and dS into pairs of queries, and writes its dS as pairs of keys to
-// ds_rows.
+// Turns `vecs` vectors of a block's dropout(P) and dS into pairs of queries.
 template <Terms kTerms>
-inline void PairBlock(int64_t rows, int64_t vecs, int64_t tile_row, float* p, float* ds,
-                      float* ds_rows) {
-  for (int64_t r = 0; r < rows; ++r) {
-    NarrowScores<kTerms>(ds + r * tile_row, vecs, ds_rows + r * tile_row);
-  }
+inline void PairBlock(int64_t rows, int64_t vecs, int64_t tile_row, float* p, float* ds) {
   for (int64_t r = 0; r < rows; r += 2) {
     const int64_t low = r * tile_row;
     const bool has_high = r + 1 < rows;
@@ -142,44 +145,49 @@ void BackwardTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile,
   const FloatRows& q = queries.q;
   const FloatRows& d_out = queries.d_out;
   const Draws draws = DrawTile(args, u, tile, memory.draws);
-  const int64_t tile_offset = tile.key / kKeyTile * u.tile_floats;
+  const Columns of_tile = tile.Computed<kTerms>(0, tile.queries);
   for (int64_t row = 0; row < tile.queries; row += kRowsAtOnce<kTerms>) {
     const int64_t rows = Smaller(kRowsAtOnce<kTerms>, tile.queries - row);
-    const int64_t extent = Larger(0, tile.Extent(row, rows));
-    const int64_t vecs = tile.Vecs(extent);
+    Columns computed = tile.Computed<kTerms>(row, rows);
+    if (computed.count() == 0) computed = {of_tile.begin, of_tile.begin};
+    const int64_t from = computed.begin;
+    const int64_t vecs = computed.vecs();
     float* const p = memory.p + row * u.tile_row;
     float* const ds = memory.ds + row * u.tile_row;
     const int64_t depth = u.dim / kPack<kTerms>;
-    MultiplyBlock<false, kTerms>(
-        rows,
-        {q.data + row * q.row, q.row, 1, memory.k_tiles + tile_offset, u.tile_row, p, u.tile_row},
-        depth, vecs);
+    const int64_t tile_offset = tile.key / kKeyTile * u.tile_floats + from;
+    MultiplyBlock<false, kTerms>(rows,
+                                 {q.data + row * q.row, q.row, 1, memory.k_tiles + tile_offset,
+                                  u.tile_row, p + from, u.tile_row},
+                                 depth, vecs);
     MultiplyBlock<false, kTerms>(rows,
                                  {d_out.data + row * d_out.row, d_out.row, 1,
-                                  memory.v_tiles + tile_offset, u.tile_row, ds, u.tile_row},
+                                  memory.v_tiles + tile_offset, u.tile_row, ds + from, u.tile_row},
                                  depth, vecs);
     for (int64_t r = 0; r < rows; ++r) {
       BackwardRow<kTerms>(
           args,
-          {memory.log_sum_exp[row + r], memory.delta[row + r], tile.Extent(row + r, 1), vecs,
-           tile.Vecs(tile.keys), draws.data + (row + r) * draws.row},
+          {memory.log_sum_exp[row + r], memory.delta[row + r], tile.Seen(row + r, 1), computed,
+           of_tile, draws.data + (row + r) * draws.row},
           p + r * u.tile_row, ds + r * u.tile_row);
     }
-    const float* left = ds;
+    const float* left = ds + from;
     if constexpr (kTerms != Terms::kFloats) {
-      PairBlock<kTerms>(rows, tile.Vecs(tile.keys), u.tile_row, p, ds, memory.ds_rows);
+      for (int64_t r = 0; r < rows; ++r) {
+        NarrowScores<kTerms>(left + r * u.tile_row, vecs, memory.ds_rows + r * u.tile_row);
+      }
       left = memory.ds_rows;
+      PairBlock<kTerms>(rows, of_tile.vecs(), u.tile_row, p + of_tile.begin, ds + of_tile.begin);
     }
+    const float* const k = memory.k.data + (tile.key + from) / kPack<kTerms> * memory.k.row;
     MultiplyBlock<true, kTerms>(
-        rows,
-        {left, u.tile_row, 1, memory.k.data + tile.key / kPack<kTerms> * memory.k.row, memory.k.row,
-         memory.dq + row * u.padded_dim, u.padded_dim},
-        TermsOf<kTerms>(extent), u.padded_dim / kLanes);
+        rows, {left, u.tile_row, 1, k, memory.k.row, memory.dq + row * u.padded_dim, u.padded_dim},
+        TermsOf<kTerms>(computed.count()), u.padded_dim / kLanes);
   }
   if constexpr (kTerms == Terms::kTiles) {
-    AddTransposedKeyGradients(u, tile, queries, memory);
+    AddTransposedKeyGradients(u, tile, of_tile, queries, memory);
   } else {
-    AddKeyGradients<kTerms>(u, tile, queries, memory);
+    AddKeyGradients<kTerms>(u, tile, of_tile, queries, memory);
   }
 }
 
@@ -243,11 +251,8 @@ void BackwardQueries(const AttentionArgs& args, const Unit<T>& u, int64_t query,
         Dot(d_out_rows + r * args.d_out_stride, out_rows + r * args.out_stride, u.dim);
   }
   for (int64_t i = 0; i < queries * u.padded_dim; i += kLanes) Store(memory.dq + i, Vec{});
-  for (int64_t key = 0; key < u.keys; key += kKeyTile) {
-    const Tile tile = {query, queries, key, Smaller(kKeyTile, u.keys - key), args.causal};
-    if (tile.Extent(0, queries) <= 0) break;
-    BackwardTile<kTerms>(args, u, tile, sides, memory);
-  }
+  ForEachTile(args, u, query, queries,
+              [&](const Tile& tile) { BackwardTile<kTerms>(args, u, tile, sides, memory); });
   for (int64_t r = 0; r < queries; ++r) {
     StoreRow(memory.dq + r * u.padded_dim, 1.0f, u.dim,
              static_cast<T*>(args.dq) + (token + r) * args.dq_stride + column);

@@ -33,21 +33,21 @@ LaunchShape ShapeOf(const AttentionArgs& args, int64_t max_rows, int rows, int t
 
 // ---- without matrix units -----------------------------------------------------------------------
 
-template <typename T>
+template <typename T, bool kWindow>
 void PlainForward(const AttentionArgs& args, Stream& stream) {
-  Launch(PlainAttentionForwardKernel<T>,
+  Launch(PlainAttentionForwardKernel<T, kWindow>,
          ShapeOf(args, args.max_queries, kPlainWarps * kPlainForwardRows, kPlainThreads,
                  PlainForwardSharedBytes(args.head_dim)),
          args, stream);
 }
 
-template <typename T>
+template <typename T, bool kWindow>
 void PlainBackward(const AttentionArgs& args, Stream& stream) {
   constexpr int kRows = kPlainWarps * kPlainBackwardRows;
   const size_t shared_bytes = PlainBackwardSharedBytes(args.head_dim);
-  Launch(PlainAttentionBackwardKernel<T, false>,
+  Launch(PlainAttentionBackwardKernel<T, false, kWindow>,
          ShapeOf(args, args.max_queries, kRows, kPlainThreads, shared_bytes), args, stream);
-  Launch(PlainAttentionBackwardKernel<T, true>,
+  Launch(PlainAttentionBackwardKernel<T, true, kWindow>,
          ShapeOf(args, args.max_keys, kRows, kPlainThreads, shared_bytes), args, stream);
 }
 
@@ -94,17 +94,17 @@ bool TakesWarpgroups(const Device& device) {
 template <int kRowTiles>
 inline constexpr int kFlashForwardRows = (kFlashWarps * 16) * kRowTiles;
 
-template <typename T, int kDim, int kRowTiles, bool kDropout>
+template <typename T, int kDim, int kRowTiles, bool kDropout, bool kWindow>
 void FlashForward(const AttentionArgs& args, Stream& stream) {
-  Launch(FlashAttentionForwardKernel<T, kDim, kRowTiles, kDropout>,
+  Launch(FlashAttentionForwardKernel<T, kDim, kRowTiles, kDropout, kWindow>,
          ShapeOf(args, args.max_queries, kFlashForwardRows<kRowTiles>, kFlashThreads,
                  FlashForwardSharedBytes<kDim, kRowTiles>()),
          args, stream);
 }
 
-template <typename T, int kDim, bool kDropout>
+template <typename T, int kDim, bool kDropout, bool kWindow>
 void FlashForwardOfDim(const AttentionArgs& args, Stream& stream) {
-  if constexpr (kDim == kWarpgroupDim) {
+  if constexpr (kDim == kWarpgroupDim && !kWindow) {
     if (TakesWarpgroups(stream.device())) {
       return Launch(
           WarpgroupAttentionForwardKernel<T, kDropout>,
@@ -113,20 +113,21 @@ void FlashForwardOfDim(const AttentionArgs& args, Stream& stream) {
     }
   }
   // 128 queries per block halve the reads of K and V. They are used if sequences are long enough,
-  // the data fits into registers, and there are enough blocks for all multiprocessors.
-  if constexpr (kDim <= 64 && !kDropout) {
+  // the data fits into registers, and there are enough blocks for all multiprocessors. (With a
+  // window, more of the streamed keys would be outside of a query's window.)
+  if constexpr (kDim <= 64 && !kDropout && !kWindow) {
     if (args.max_queries > kFlashForwardRows<1> &&
         BlocksOf(args, args.max_queries, kFlashForwardRows<2>) >=
             2 * KindOf(stream.device()).multiprocessors) {
-      return FlashForward<T, kDim, 2, kDropout>(args, stream);
+      return FlashForward<T, kDim, 2, kDropout, kWindow>(args, stream);
     }
   }
-  FlashForward<T, kDim, 1, kDropout>(args, stream);
+  FlashForward<T, kDim, 1, kDropout, kWindow>(args, stream);
 }
 
-template <typename T, int kDim, bool kDropout>
+template <typename T, int kDim, bool kDropout, bool kWindow>
 void FlashBackwardOfDim(const AttentionArgs& args, Stream& stream) {
-  if constexpr (kDim <= 64) {
+  if constexpr (kDim <= 64 && !kWindow) {
     if (std::max(args.max_keys, args.max_queries) <= kRowKernelRows &&
         KindOf(stream.device()).compute_capability >= 80) {
       using Row = RowBackwardTraits<T, kDim, kDropout>;
@@ -136,7 +137,7 @@ void FlashBackwardOfDim(const AttentionArgs& args, Stream& stream) {
           stream);
     }
   }
-  if constexpr (kDim == kWarpgroupDim) {
+  if constexpr (kDim == kWarpgroupDim && !kWindow) {
     if (TakesWarpgroups(stream.device())) {
       using OwnQueries = WarpgroupBackwardTraits<T, false, kDropout>;
       using OwnKeys = WarpgroupBackwardTraits<T, true, kDropout>;
@@ -148,8 +149,8 @@ void FlashBackwardOfDim(const AttentionArgs& args, Stream& stream) {
                     args, stream);
     }
   }
-  using OwnQueries = FlashBackwardTraits<T, kDim, false, kDropout>;
-  using OwnKeys = FlashBackwardTraits<T, kDim, true, kDropout>;
+  using OwnQueries = FlashBackwardTraits<T, kDim, false, kDropout, kWindow>;
+  using OwnKeys = FlashBackwardTraits<T, kDim, true, kDropout, kWindow>;
   Launch(FlashAttentionBackwardKernel<OwnQueries>,
          ShapeOf(args, args.max_queries, kFlashTile, kFlashThreads, OwnQueries::kSharedBytes), args,
          stream);
@@ -158,19 +159,25 @@ void FlashBackwardOfDim(const AttentionArgs& args, Stream& stream) {
          stream);
 }
 
-// Calls body.operator()<kDim, kDropout>() for the arguments.
+// Calls body.operator()<kWindow>() for the arguments.
+template <typename Body>
+void WithWindow(const AttentionArgs& args, const Body& body) {
+  if (args.window > 0) return body.template operator()<true>();
+  body.template operator()<false>();
+}
+
+// Calls body.operator()<kDim, kDropout, kWindow>() for the arguments.
 template <typename Body>
 void DispatchFlash(const AttentionArgs& args, const Body& body) {
-  const auto with_dim = [&]<bool kDropout>() {
-    if (args.head_dim == 32) return body.template operator()<32, kDropout>();
-    if (args.head_dim == 64) return body.template operator()<64, kDropout>();
-    body.template operator()<128, kDropout>();
+  const auto with_dim = [&]<bool kDropout, bool kWindow>() {
+    if (args.head_dim == 32) return body.template operator()<32, kDropout, kWindow>();
+    if (args.head_dim == 64) return body.template operator()<64, kDropout, kWindow>();
+    body.template operator()<128, kDropout, kWindow>();
   };
-  if (args.dropout_threshold != 0) {
-    with_dim.template operator()<true>();
-  } else {
-    with_dim.template operator()<false>();
-  }
+  WithWindow(args, [&]<bool kWindow>() {
+    if (args.dropout_threshold != 0) return with_dim.template operator()<true, kWindow>();
+    with_dim.template operator()<false, kWindow>();
+  });
 }
 
 template <typename T>
@@ -178,13 +185,13 @@ void NativeForward(const AttentionArgs& host_args, Stream& stream) {
   const AttentionArgs args = PutOnDevice(host_args, 0, stream).args;
   if (TakesFlash<T>(args, false, stream.device())) {
     if constexpr (sizeof(T) == 2) {
-      DispatchFlash(args, [&]<int kDim, bool kDropout>() {
-        FlashForwardOfDim<T, kDim, kDropout>(args, stream);
+      DispatchFlash(args, [&]<int kDim, bool kDropout, bool kWindow>() {
+        FlashForwardOfDim<T, kDim, kDropout, kWindow>(args, stream);
       });
     }
     return;
   }
-  PlainForward<T>(args, stream);
+  WithWindow(args, [&]<bool kWindow>() { PlainForward<T, kWindow>(args, stream); });
 }
 
 template <typename T>
@@ -196,13 +203,13 @@ void NativeBackward(const AttentionArgs& host_args, Stream& stream) {
   args.delta = reinterpret_cast<float*>(scratch);
   if (TakesFlash<T>(args, true, stream.device())) {
     if constexpr (sizeof(T) == 2) {
-      DispatchFlash(args, [&]<int kDim, bool kDropout>() {
-        FlashBackwardOfDim<T, kDim, kDropout>(args, stream);
+      DispatchFlash(args, [&]<int kDim, bool kDropout, bool kWindow>() {
+        FlashBackwardOfDim<T, kDim, kDropout, kWindow>(args, stream);
       });
     }
     return;
   }
-  PlainBackward<T>(args, stream);
+  WithWindow(args, [&]<bool kWindow>() { PlainBackward<T, kWindow>(args, stream); });
 }
 
 template <typename T>

@@ -5,9 +5,10 @@
 //   { const MeasureAttention measure;  model.Forward(batch, ctx);  model.Backward(ctx); }
 //   WriteFileAtomically(path, PrintAttentionPlans(device));
 //
-// cuDNN supports float16 and bfloat16 without dropout, and head sizes that are multiples of 8 up to
-// 128. Backward is used only where cuDNN's is deterministic. Everything else uses our kernels. Both
-// engines save the same statistics, so forward and backward are chosen independently.
+// cuDNN is used for float16 and bfloat16 without dropout or window, and head sizes that are
+// multiples of 8 up to 128. Backward is used only where cuDNN's is deterministic. Everything else
+// uses our kernels. Both engines save the same statistics, so forward and backward are chosen
+// independently.
 #ifndef DTRAIN_OPS_ATTENTION_ENGINE_H_
 #define DTRAIN_OPS_ATTENTION_ENGINE_H_
 

@@ -16,24 +16,30 @@ struct SoftmaxRow {
   float maximum, sum;
 };
 
-// The largest of the first `valid` scores, after scaling.
-inline float LargestScore(const AttentionArgs& args, int64_t valid, const float* scores) {
+// The largest of the scores that are seen, after scaling.
+inline float LargestScore(const AttentionArgs& args, const Columns& seen, const float* scores) {
+  if (seen.count() == 0) return kMinusInfinity;
   Vec largest = Broadcast(kMinusInfinity);
-  int64_t column = 0;
-  for (; column + kLanes <= valid; column += kLanes) {
+  int64_t column = RoundDown(seen.begin, kLanes);
+  const auto add_part = [&] {
+    largest =
+        Max(largest, Within(column, seen, Load(scores + column) * args.scale, kMinusInfinity));
+  };
+  if (column < seen.begin) {
+    add_part();
+    column += kLanes;
+  }
+  for (; column + kLanes <= seen.end; column += kLanes) {
     largest = Max(largest, Load(scores + column) * args.scale);
   }
-  if (column < valid) {
-    largest =
-        Max(largest, Below(column, valid, Load(scores + column) * args.scale, kMinusInfinity));
-  }
+  if (column < seen.end) add_part();
   return HorizontalMax(largest);
 }
 
-// Replaces scores by probabilities with dropout: `valid` elements in `vecs` vectors, as pairs of
-// keys if kTerms are pairs. `here` is the largest of these scores.
+// Replaces scores by probabilities with dropout: `vecs` vectors, of which columns `seen` are not 0,
+// as pairs of keys if kTerms are pairs. `here` is the largest of these scores.
 template <Terms kTerms>
-void ForwardRow(const AttentionArgs& args, float here, int64_t valid, int64_t vecs,
+void ForwardRow(const AttentionArgs& args, float here, const Columns& seen, int64_t vecs,
                 const uint16_t* draws, float* scores, SoftmaxRow& state, float* out,
                 int64_t out_columns) {
   const float maximum = here > state.maximum ? here : state.maximum;
@@ -43,7 +49,7 @@ void ForwardRow(const AttentionArgs& args, float here, int64_t valid, int64_t ve
   Vec sum{};
   for (int64_t v = 0; v < vecs; ++v) {
     const Vec x =
-        Below(v * kLanes, valid, Load(scores + v * kLanes) * args.scale - shift, kMinusInfinity);
+        Within(v * kLanes, seen, Load(scores + v * kLanes) * args.scale - shift, kMinusInfinity);
     Vec p = kTerms == Terms::kFloats ? Exp(x) : RoundedExp2(x * kLog2E);
     sum += p;
     if (args.dropout_threshold != 0) p *= KeepFactor(args, draws + v * kLanes);
@@ -78,39 +84,44 @@ void ForwardTile(const AttentionArgs& args, const Unit<T>& u, const Unit<T>& nex
                  const FloatRows& q, ForwardMemory& memory) {
   const Draws draws = DrawTile(args, u, tile, memory.draws);
   const float* const k_tile = memory.k_tiles + tile.key / kKeyTile * u.tile_floats;
-  const float* const v = memory.v.data + tile.key / kPack<kTerms> * memory.v.row;
   for (int64_t row = 0; row < tile.queries; row += kRowsAtOnce<kTerms>) {
     const int64_t rows = Smaller(kRowsAtOnce<kTerms>, tile.queries - row);
-    const int64_t extent = tile.Extent(row, rows);
-    if (extent <= 0) continue;
-    const int64_t vecs = tile.Vecs(extent);
+    const Columns computed = tile.Computed<kTerms>(row, rows);
+    if (computed.count() == 0) continue;
+    const int64_t begin = computed.begin;  // column of the first score
+    const int64_t vecs = computed.vecs();
+    const bool is_first = tile.IsFirst(row);
     MultiplyBlock<false, kTerms>(
-        rows, {q.data + row * q.row, q.row, 1, k_tile, u.tile_row, memory.scores, u.tile_row},
+        rows,
+        {q.data + row * q.row, q.row, 1, k_tile + begin, u.tile_row, memory.scores, u.tile_row},
         u.dim / kPack<kTerms>, vecs);
     // The maxima of all rows come first: each is a chain of shuffles that the exponentials would
     // have to wait for.
     float largest[kRowsAtOnce<kTerms>];
     for (int64_t r = 0; r < rows; ++r) {
-      largest[r] = LargestScore(args, tile.Extent(row + r, 1), memory.scores + r * u.tile_row);
+      largest[r] =
+          LargestScore(args, tile.Seen(row + r, 1).From(begin), memory.scores + r * u.tile_row);
     }
     for (int64_t r = 0; r < rows; ++r) {
       float* const scores = memory.scores + r * u.tile_row;
-      const int64_t valid = tile.Extent(row + r, 1);
-      if (valid <= 0) {
+      const Columns seen = tile.Seen(row + r, 1).From(begin);
+      if (is_first) FetchRow(args, next, tile.query + row + r);
+      if (seen.count() == 0) {
         for (int64_t i = 0; i < vecs; ++i) Store(scores + i * kLanes, Vec{});
         continue;
       }
-      if (tile.key == 0) FetchRow(args, next, tile.query + row + r);
-      ForwardRow<kTerms>(args, largest[r], valid, vecs, draws.data + (row + r) * draws.row, scores,
-                         memory.rows[row + r], memory.out + (row + r) * u.padded_dim, u.padded_dim);
+      ForwardRow<kTerms>(args, largest[r], seen, vecs, draws.data + (row + r) * draws.row + begin,
+                         scores, memory.rows[row + r], memory.out + (row + r) * u.padded_dim,
+                         u.padded_dim);
     }
+    const float* const v = memory.v.data + (tile.key + begin) / kPack<kTerms> * memory.v.row;
     const Product product = {
         memory.scores, u.tile_row, 1, v, memory.v.row, memory.out + row * u.padded_dim,
         u.padded_dim};
-    const int64_t terms = TermsOf<kTerms>(extent);
+    const int64_t terms = TermsOf<kTerms>(computed.count());
     const int64_t out_vecs = u.padded_dim / kLanes;
-    tile.key == 0 ? MultiplyBlock<false, kTerms>(rows, product, terms, out_vecs)
-                  : MultiplyBlock<true, kTerms>(rows, product, terms, out_vecs);
+    is_first ? MultiplyBlock<false, kTerms>(rows, product, terms, out_vecs)
+             : MultiplyBlock<true, kTerms>(rows, product, terms, out_vecs);
   }
 }
 
@@ -132,11 +143,8 @@ void ForwardUnit(const AttentionArgs& args, int64_t index) {
     const FloatRows q =
         LeftRows<kTerms>(u.q + query * args.q_stride, args.q_stride, queries, u.dim, q_copy);
     for (int64_t r = 0; r < queries; ++r) memory.rows[r] = {kMinusInfinity, 0.0f};
-    for (int64_t key = 0; key < u.keys; key += kKeyTile) {
-      const Tile tile = {query, queries, key, Smaller(kKeyTile, u.keys - key), args.causal};
-      if (tile.Extent(0, queries) <= 0) break;
-      ForwardTile<kTerms>(args, u, next, tile, q, memory);
-    }
+    ForEachTile(args, u, query, queries,
+                [&](const Tile& tile) { ForwardTile<kTerms>(args, u, next, tile, q, memory); });
     for (int64_t r = 0; r < queries; ++r) {
       const int64_t token = u.first_query + query + r;
       const SoftmaxRow& row = memory.rows[r];

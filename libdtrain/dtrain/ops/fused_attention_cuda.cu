@@ -82,9 +82,9 @@ bool HasEmptySequence(const AttentionArgs& args) {
 }
 
 bool CanTake(const AttentionArgs& args, DType type, bool backward) {
-  return type != DType::kFloat32 && args.dropout_threshold == 0 && args.head_dim % 8 == 0 &&
-         args.head_dim <= kMaxHeadDim && args.scale > 0.0f && AreAligned(args, backward) &&
-         !HasEmptySequence(args);
+  return type != DType::kFloat32 && args.dropout_threshold == 0 && args.window == 0 &&
+         args.head_dim % 8 == 0 && args.head_dim <= kMaxHeadDim && args.scale > 0.0f &&
+         AreAligned(args, backward) && !HasEmptySequence(args);
 }
 
 int64_t RoundUp(int64_t count) {

@@ -3,6 +3,7 @@
 #ifndef DTRAIN_TESTS_TESTING_REFERENCE_ATTENTION_REFERENCE_H_
 #define DTRAIN_TESTS_TESTING_REFERENCE_ATTENTION_REFERENCE_H_
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -55,16 +56,22 @@ inline double Dot(const std::vector<double>& a, int64_t at_a, const std::vector<
   return sum;
 }
 
-// Probabilities of one query over the keys it sees, before dropout, and their log_sum_exp.
+// Probabilities of one query over keys up to the last one it sees, before dropout, and their
+// log_sum_exp. Keys before its window have probability 0.
 inline std::vector<double> Probabilities(const AttentionProblem& x, int64_t sequence, int64_t query,
                                          int64_t head, double* log_sum_exp) {
-  const int64_t keys = x.options.causal ? query + 1 : x.keys.length(sequence);
+  const int64_t window = x.options.window;
+  const int64_t begin = window > 0 ? std::max<int64_t>(0, query - window) : 0;
+  const int64_t all = x.keys.length(sequence);
+  const int64_t keys = x.options.causal ? query + 1
+                       : window > 0     ? std::min(all, query + window + 1)
+                                        : all;
   const double scale = x.options.scale != 0.0f ? double{x.options.scale}
                                                : 1.0 / std::sqrt(static_cast<double>(x.head_dim));
   const int64_t at_q = (x.queries.begin(sequence) + query) * x.hidden() + head * x.head_dim;
-  std::vector<double> p(static_cast<size_t>(keys));
+  std::vector<double> p(static_cast<size_t>(keys), -INFINITY);
   double maximum = -INFINITY;
-  for (int64_t j = 0; j < keys; ++j) {
+  for (int64_t j = begin; j < keys; ++j) {
     const int64_t at_k = (x.keys.begin(sequence) + j) * x.hidden() + head * x.head_dim;
     p[static_cast<size_t>(j)] = scale * Dot(x.q, at_q, x.k, at_k, x.head_dim);
     maximum = std::max(maximum, p[static_cast<size_t>(j)]);

@@ -21,13 +21,14 @@ namespace dtrain {
 
 // The chunk size and the minimum number of resident blocks that the registers allow without spills.
 // With own keys there are two sums.
-template <typename TElement, int kHeadDim, bool kKeys, bool kDrop>
+template <typename TElement, int kHeadDim, bool kKeys, bool kDrop, bool kNear>
 struct FlashBackwardTraits {
   static constexpr bool kIsThere = kHasFlash<TElement, kHeadDim>;
   using T = TElement;
   static constexpr int kDim = kHeadDim;
   static constexpr bool kOwnKeys = kKeys;
   static constexpr bool kDropout = kDrop;
+  static constexpr bool kWindow = kNear;
   static constexpr int kChunk = kDim == 32 || (kDim == 64 && !kOwnKeys) ? 32 : 16;
   static constexpr bool kHoldsX = true;
   static constexpr bool kHoldsY = kDim < 128 || !kOwnKeys;
@@ -87,9 +88,11 @@ __device__ __forceinline__ void FlashBackwardTile(const AttentionArgs& args,
       reinterpret_cast<float*>(tiles + Traits::kTiles * kTileElements)};
   const AttentionSide<T> own = AttentionSideOf<T, !kOwnKeys>(args, at);
   const AttentionSide<T> other = AttentionSideOf<T, kOwnKeys>(args, at);
-  const int begin = kOwnKeys && args.causal ? at.first_row : 0;
-  const int end =
-      !kOwnKeys && args.causal ? min(other.rows, at.first_row + kFlashTile) : other.rows;
+  constexpr bool kWindow = Traits::kWindow;
+  const int last = at.first_row + kFlashTile - 1;
+  const int begin = FirstStreamed<kWindow>(kOwnKeys ? FirstQuery<kWindow>(args, at.first_row)
+                                                    : FirstKey<kWindow>(args, at.first_row));
+  const int end = kOwnKeys ? EndQuery<kWindow>(args, at, last) : EndKey<kWindow>(args, at, last);
   StartTile<kDim, kFlashTile>(own_x, own.x, own.x_stride, at.first_row, own.rows);
   StartTile<kDim, kFlashTile>(own_y, own.y, own.y_stride, at.first_row, own.rows);
   CpAsyncCommit();

@@ -35,7 +35,7 @@ constexpr size_t FlashForwardSharedBytes() {
 }
 
 // The state of 16 queries of a warp while the keys are streamed.
-template <typename T, int kDim, bool kHoldsQ, bool kDropout>
+template <typename T, int kDim, bool kHoldsQ, bool kDropout, bool kWindow = false>
 struct FlashRows {
   static constexpr int kSteps = kDim / 16;
   static constexpr int kBlocks = kFlashTile / 8;
@@ -76,21 +76,29 @@ struct FlashRows {
   // Sets scores to -infinity for keys that the rows do not see.
   __device__ __forceinline__ void Mask(const AttentionArgs& args, const AttentionPlace& at,
                                        int first_key) {
-    if (first_key + kFlashTile <= (args.causal ? min(at.keys, first + 1) : at.keys)) return;
+    const bool all_begin = !kWindow || FirstKey<kWindow>(args, first + 15) <= first_key;
+    if (all_begin && first_key + kFlashTile <= EndKey<kWindow>(args, at, first)) return;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int end = args.causal ? min(at.keys, first + ResultRow(i) + 1) : at.keys;
-      const int seen = end - first_key - ResultColumn(i);
+      const int query = first + ResultRow(i);
+      const int column = first_key + ResultColumn(i);
+      const int end = EndKey<kWindow>(args, at, query) - column;
+      // Column 8 n is in [begin, end) if 8 n - begin, as a number without sign, is below the
+      // difference: columns before `begin` become large numbers.
+      const int begin = query - args.window - column;
+      const auto count = static_cast<unsigned>(end - begin);
 #pragma unroll
       for (int n = 0; n < kBlocks; ++n) {
-        if (8 * n >= seen) scores[n][i] = MinusInfinity();
+        const bool seen = kWindow ? static_cast<unsigned>(8 * n - begin) < count : 8 * n < end;
+        if (!seen) scores[n][i] = MinusInfinity();
       }
     }
   }
 
-  // Turns scores into probabilities relative to the maximum so far. Every row has seen key 0. Here
-  // and in Finish() fused operations are written explicitly, so that a row gets the same bits for
-  // every kRowTiles.
+  // Turns scores into probabilities relative to the maximum so far. Every row has seen key 0,
+  // except with a window: a row that has seen no key yet subtracts 0 instead of infinity. Here and
+  // in Finish() fused operations are written explicitly, so that a row gets the same bits for every
+  // kRowTiles.
   __device__ __forceinline__ void Softmax(float scale_log2) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -101,11 +109,12 @@ struct FlashRows {
       }
       largest = max(largest, __shfl_xor_sync(kFullWarp, largest, 1));
       largest = max(largest, __shfl_xor_sync(kFullWarp, largest, 2));
-      const float offset = largest * scale_log2;
+      const float shift = kWindow && largest == MinusInfinity() ? 0.0f : largest;
+      const float offset = shift * scale_log2;
       // The difference must come before the product. Fused as maximum * scale_log2 - offset, an
       // unchanged maximum would yield the rounding error of `offset` instead of 0, and the sums
       // would shrink at each tile.
-      const float shrink = FastExp2((maximum[half] - largest) * scale_log2);
+      const float shrink = FastExp2((maximum[half] - shift) * scale_log2);
       maximum[half] = largest;
       float total = 0.0f;
 #pragma unroll
@@ -148,10 +157,10 @@ struct FlashRows {
 };
 
 // Processes one tile of keys for all rows of a warp.
-template <typename T, int kDim, int kRowTiles, bool kHoldsQ, bool kDropout>
+template <typename T, int kDim, int kRowTiles, bool kHoldsQ, bool kDropout, bool kWindow>
 __device__ __forceinline__ void FlashForwardStep(
     const AttentionArgs& args, const AttentionPlace& at, const T* k_tile, const T* v_tile,
-    int first_key, FlashRows<T, kDim, kHoldsQ, kDropout> (&rows)[kRowTiles]) {
+    int first_key, FlashRows<T, kDim, kHoldsQ, kDropout, kWindow> (&rows)[kRowTiles]) {
 #pragma unroll
   for (auto& row : rows) {
 #pragma unroll
@@ -200,7 +209,7 @@ __device__ __forceinline__ void FlashForwardStep(
   }
 }
 
-template <typename T, int kDim, int kRowTiles, bool kDropout>
+template <typename T, int kDim, int kRowTiles, bool kDropout, bool kWindow>
 __device__ __forceinline__ void FlashForwardTile(const AttentionArgs& args,
                                                  const AttentionPlace& at) {
   constexpr int kTileElements = kFlashTile * kDim;
@@ -211,7 +220,8 @@ __device__ __forceinline__ void FlashForwardTile(const AttentionArgs& args,
   T* const q_tile = tiles + (kHoldsQ ? 2 : 4) * kTileElements;
   const T* const k = HeadRow<T>(args.k, args.k_stride, at.first_key, args, at.head);
   const T* const v = HeadRow<T>(args.v, args.v_stride, at.first_key, args, at.head);
-  const int keys = args.causal ? min(at.keys, at.first_row + kOwn) : at.keys;
+  const int begin = FirstStreamed<kWindow>(FirstKey<kWindow>(args, at.first_row));
+  const int keys = EndKey<kWindow>(args, at, at.first_row + kOwn - 1);
   const auto start = [&](int stage, int first_key) {
     T* const tile = tiles + stage * 2 * kTileElements;
     StartTile<kDim, kFlashTile>(tile, k, args.k_stride, first_key, at.keys);
@@ -221,23 +231,26 @@ __device__ __forceinline__ void FlashForwardTile(const AttentionArgs& args,
   StartTile<kDim, kOwn>(q_tile, HeadRow<T>(args.q, args.q_stride, at.first_query, args, at.head),
                         args.q_stride, at.first_row, at.queries);
   CpAsyncCommit();
-  start(0, 0);
+  start(0, begin);
   CpAsyncWait<1>();
   __syncthreads();
   const int warp_row = WarpIndex() * kRowTiles * 16;
-  FlashRows<T, kDim, kHoldsQ, kDropout> rows[kRowTiles];
+  FlashRows<T, kDim, kHoldsQ, kDropout, kWindow> rows[kRowTiles];
 #pragma unroll
   for (int m = 0; m < kRowTiles; ++m) {
     rows[m].Start(args, at, q_tile, warp_row + m * 16);
   }
   const bool has_rows = at.first_row + warp_row < at.queries;
-  const int warp_keys = args.causal ? min(keys, at.first_row + warp_row + kRowTiles * 16) : keys;
+  const int warp_begin = FirstKey<kWindow>(args, at.first_row + warp_row);
+  const int warp_keys =
+      min(keys, EndKey<kWindow>(args, at, at.first_row + warp_row + kRowTiles * 16 - 1));
   int stage = 0;
-  for (int first_key = 0; first_key < keys; first_key += kFlashTile) {
+  for (int first_key = begin; first_key < keys; first_key += kFlashTile) {
     CpAsyncWait<0>();
     __syncthreads();  // this stage has arrived, and the other one is no longer read
     if (first_key + kFlashTile < keys) start(1 - stage, first_key + kFlashTile);
-    if (has_rows && first_key < warp_keys) {
+    const bool has_keys = !kWindow || first_key + kFlashTile > warp_begin;
+    if (has_rows && has_keys && first_key < warp_keys) {
       const T* const tile = tiles + stage * 2 * kTileElements;
       FlashForwardStep(args, at, tile, tile + kTileElements, first_key, rows);
     }
@@ -252,13 +265,15 @@ __device__ __forceinline__ void FlashForwardTile(const AttentionArgs& args,
   }
 }
 
-template <typename T, int kDim, int kRowTiles, bool kDropout>
+template <typename T, int kDim, int kRowTiles, bool kDropout, bool kWindow>
 __global__ __launch_bounds__(kFlashThreads) void FlashAttentionForwardKernel(AttentionArgs args) {
   TakeStep(args.dropout_key, args.dropout_step);
   if constexpr (kHasFlash<T, kDim>) {
     const AttentionPlace at =
         PlaceOfBlock(args, args.max_queries, kFlashWarps * kRowTiles * 16, args.causal);
-    if (at.first_row < at.queries) FlashForwardTile<T, kDim, kRowTiles, kDropout>(args, at);
+    if (at.first_row < at.queries) {
+      FlashForwardTile<T, kDim, kRowTiles, kDropout, kWindow>(args, at);
+    }
   }
 }
 

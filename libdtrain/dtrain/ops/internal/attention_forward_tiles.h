@@ -46,11 +46,7 @@ class TilesForwardUnit {
       const int64_t queries = Smaller(kQueryTile, u_.queries - query);
       const FloatRows q = LeftRows<Terms::kTiles>(u_.q + query * args_.q_stride, args_.q_stride,
                                                   queries, u_.dim, q_copy);
-      for (int64_t key = 0; key < u_.keys; key += kKeyTile) {
-        const Tile tile = {query, queries, key, Smaller(kKeyTile, u_.keys - key), args_.causal};
-        if (tile.Extent(0, queries) <= 0) break;
-        MultiplyTile(tile, q);
-      }
+      ForEachTile(args_, u_, query, queries, [&](const Tile& tile) { MultiplyTile(tile, q); });
       if (!StoreRows(query, queries)) return false;
     }
     return true;
@@ -79,41 +75,45 @@ class TilesForwardUnit {
   }
 
   void MultiplyTile(const Tile& tile, const FloatRows& q) {
-    const int64_t extent = tile.Extent(0, tile.queries);
-    const int64_t vecs = tile.Vecs(extent);
-    const float* const k_tile = k_tiles_ + tile.key / kKeyTile * u_.tile_floats;
+    const Columns computed = tile.Computed<Terms::kTiles>(0, tile.queries);
+    const float* const k_tile = k_tiles_ + tile.key / kKeyTile * u_.tile_floats + computed.begin;
     MultiplyByTiles<false>(tile.queries,
                            {q.data, q.row, 1, k_tile, u_.tile_row, scores_, u_.tile_row},
-                           u_.dim / 2, vecs);
-    args_.dropout_threshold == 0 ? Exponentials<false>(tile, vecs) : Exponentials<true>(tile, vecs);
-    const Product product = {scores_, u_.tile_row, 1,     v_ + tile.key / 2 * u_.dim,
-                             u_.dim,  out_,        u_.dim};
-    const int64_t pairs = TermsOf<Terms::kTiles>(extent);
-    tile.key == 0 ? MultiplyByTiles<false>(tile.queries, product, pairs, u_.dim / kLanes)
-                  : MultiplyByTiles<true>(tile.queries, product, pairs, u_.dim / kLanes);
+                           u_.dim / 2, computed.vecs());
+    args_.dropout_threshold == 0 ? Exponentials<false>(tile, computed)
+                                 : Exponentials<true>(tile, computed);
+    const float* const v = v_ + (tile.key + computed.begin) / 2 * u_.dim;
+    const Product product = {scores_, u_.tile_row, 1, v, u_.dim, out_, u_.dim};
+    const int64_t pairs = TermsOf<Terms::kTiles>(computed.count());
+    tile.IsFirst(0) ? MultiplyByTiles<false>(tile.queries, product, pairs, u_.dim / kLanes)
+                    : MultiplyByTiles<true>(tile.queries, product, pairs, u_.dim / kLanes);
   }
 
-  // Replaces scores by probabilities with dropout.
+  // Replaces the scores of the computed columns by probabilities with dropout.
   template <bool kDrops>
-  void Exponentials(const Tile& tile, int64_t vecs) {
+  void Exponentials(const Tile& tile, const Columns& computed) {
+    const bool is_first = tile.IsFirst(0);
+    const int64_t vecs = computed.vecs();
     const Draws draws = DrawTile(args_, u_, tile, draws_);
     for (int64_t r = 0; r < tile.queries; ++r) {
-      if (tile.key == 0) FetchRow(args_, next_, tile.query + r);
-      const Vec sum = ExponentialsOf<kDrops>(tile.Extent(r, 1), vecs, draws.data + r * draws.row,
+      if (is_first) FetchRow(args_, next_, tile.query + r);
+      const Vec sum = ExponentialsOf<kDrops>(tile.Seen(r, 1).From(computed.begin), vecs,
+                                             draws.data + r * draws.row + computed.begin,
                                              scores_ + r * u_.tile_row);
-      sums_[r] = tile.key == 0 ? sum : sums_[r] + sum;
+      sums_[r] = is_first ? sum : sums_[r] + sum;
     }
   }
 
   // Like Exponentials(), for one row. Returns the lanes of its sum before dropout.
   template <bool kDrops>
-  Vec ExponentialsOf(int64_t valid, int64_t vecs, const uint16_t* draws, float* scores) const {
+  Vec ExponentialsOf(const Columns& seen, int64_t vecs, const uint16_t* draws,
+                     float* scores) const {
     auto* const to = reinterpret_cast<T*>(scores);
     const float power = power_;
     Vec sum{};
     const auto exponential = [&](int64_t column) {
       Vec p = RoundedExp2(Load(scores + column) * power);
-      if (column + kLanes > valid) p = Below(column, valid, p, 0.0f);
+      p = Within(column, seen, p, 0.0f);
       sum += p;
       return kDrops ? p * KeepFactor(args_, draws + column) : p;
     };

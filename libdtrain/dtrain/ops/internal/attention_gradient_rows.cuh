@@ -48,8 +48,8 @@ struct FlashStreamedTile {
 };
 
 // 16 own rows of a warp while the other side is streamed. Members of Traits: T, kDim, kOwnKeys,
-// kDropout, kChunk; kHoldsX and kHoldsY, true if own rows stay in registers instead of being read
-// from their tiles each time; kKeepsScores, true if dS is also written to shared memory;
+// kDropout, kWindow, kChunk; kHoldsX and kHoldsY, true if own rows stay in registers instead of
+// being read from their tiles each time; kKeepsScores, true if dS is also written to shared memory;
 // kWarpgroup, true if the four warps multiply together (attention_warpgroup.cuh says how).
 template <typename Traits>
 struct FlashGradientRows {
@@ -57,6 +57,7 @@ struct FlashGradientRows {
   static constexpr int kDim = Traits::kDim;
   static constexpr bool kOwnKeys = Traits::kOwnKeys;
   static constexpr bool kDropout = Traits::kDropout;
+  static constexpr bool kWindow = Traits::kWindow;
   static constexpr int kChunk = Traits::kChunk;
   static constexpr int kSteps = kDim / 16;
   static constexpr int kBlocks = kChunk / 8;
@@ -127,19 +128,21 @@ struct FlashGradientRows {
   __device__ __forceinline__ void Mask(const AttentionArgs& args, const AttentionPlace& at,
                                        int first_other, float (&scores)[kBlocks][4]) {
     const bool all_keys = !Traits::kKeepsScores || first + 16 <= at.keys;
-    const bool all_seen =
-        kOwnKeys ? all_keys && (!args.causal || first + 15 <= first_other)
-                 : first_other + kChunk <= (args.causal ? min(at.keys, first + 1) : at.keys);
-    if (all_seen) return;
+    const bool all_seen = kOwnKeys ? all_keys && (!args.causal || first + 15 <= first_other)
+                                   : first_other + kChunk <= EndKey<kWindow>(args, at, first);
+    const bool all_near = !kWindow || (first + 15 - first_other <= args.window &&
+                                       first_other + kChunk - 1 - first <= args.window);
+    if (all_seen && all_near) return;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int own = first + ResultRow(i);
       const int other = first_other + ResultColumn(i);
-      const int begin = own >= at.keys ? at.queries : (args.causal ? own : 0);
-      const int end = args.causal ? min(at.keys, own + 1) : at.keys;
+      const int begin = own >= at.keys ? at.queries : (!kWindow && args.causal ? own : 0);
+      const int end = EndKey<kWindow>(args, at, own);
 #pragma unroll
       for (int n = 0; n < kBlocks; ++n) {
-        const bool seen = kOwnKeys ? other + 8 * n >= begin : other + 8 * n < end;
+        bool seen = kOwnKeys ? other + 8 * n >= begin : other + 8 * n < end;
+        if constexpr (kWindow) seen = seen && abs(other + 8 * n - own) <= args.window;
         if (!seen) scores[n][i] = MinusInfinity();
       }
     }
@@ -279,9 +282,9 @@ struct FlashGradientRows {
   // Processes the chunks of the tile that have a score some own row needs.
   __device__ __forceinline__ void Add(const AttentionArgs& args, const AttentionPlace& at,
                                       const FlashStreamedTile<T>& tile) {
-    const int begin = kOwnKeys && args.causal ? first : 0;
-    const int rows_end = kOwnKeys ? at.queries : at.keys;
-    const int end = !kOwnKeys && args.causal ? min(rows_end, first + 16) : rows_end;
+    const int begin = kOwnKeys ? FirstQuery<kWindow>(args, first) : FirstKey<kWindow>(args, first);
+    const int end =
+        kOwnKeys ? EndQuery<kWindow>(args, at, first + 15) : EndKey<kWindow>(args, at, first + 15);
     if constexpr (Traits::kWarpgroup) {
       AddTogether(args, at, tile);
       return;

@@ -10,6 +10,8 @@
 // with, in backward (Dao et al. 2022, algorithm 4),
 //   P = exp(scale Q K^T - log_sum_exp),  dS = scale P (mask dO V^T - delta),
 //   delta_i = sum_d dO_id out_id.
+// With a causal mask or a window, a block streams only the rows that some own row sees, and masks
+// scores in the tiles at the ends of this range.
 // The two kernels in backward both compute Q K^T and dO V^T: 7 products instead of 5. In return
 // there is no float32 dQ in memory, no atomics, and the same bits every time.
 #ifndef DTRAIN_OPS_INTERNAL_ATTENTION_KERNEL_CUH_
@@ -57,6 +59,42 @@ __device__ __forceinline__ AttentionPlace PlaceOfBlock(const AttentionArgs& args
   place.keys = args.key_offsets[sequence + 1] - args.key_offsets[sequence];
   place.first_row = static_cast<int>(longest_first ? tiles - 1 - tile : tile) * rows;
   return place;
+}
+
+// The keys that a query sees and the queries that see a key are ranges of positions, whose ends
+// these functions return. Kernels with kWindow are for args.window > 0. For rows past the last one,
+// the ranges may be empty.
+template <bool kWindow>
+__device__ __forceinline__ int FirstKey(const AttentionArgs& args, int query) {
+  return kWindow ? max(0, query - args.window) : 0;
+}
+template <bool kWindow>
+__device__ __forceinline__ int EndKey(const AttentionArgs& args, const AttentionPlace& at,
+                                      int query) {
+  if constexpr (kWindow) return min(at.keys, query + args.window + 1);
+  return args.causal ? min(at.keys, query + 1) : at.keys;
+}
+template <bool kWindow>
+__device__ __forceinline__ int FirstQuery(const AttentionArgs& args, int key) {
+  if constexpr (kWindow) return max(0, key - args.window);
+  return args.causal ? key : 0;
+}
+template <bool kWindow>
+__device__ __forceinline__ int EndQuery(const AttentionArgs& args, const AttentionPlace& at,
+                                        int key) {
+  return kWindow ? min(at.queries, key + args.window + 1) : at.queries;
+}
+// Whether the query sees the key; both exist.
+template <bool kWindow>
+__device__ __forceinline__ bool IsSeen(const AttentionArgs& args, int query, int key) {
+  if constexpr (kWindow) return abs(query - key) <= args.window;
+  return !args.causal || key <= query;
+}
+
+// Where streaming of rows starts that are seen from `first` on: at a block of kDropoutBlock.
+template <bool kWindow>
+__device__ __forceinline__ int FirstStreamed(int first) {
+  return kWindow ? first / kDropoutBlock * kDropoutBlock : first;
 }
 
 // First element of head `head` in row `token`.

@@ -36,6 +36,7 @@ struct AttentionArgs {
   const int32_t* device_key_offsets;
   int num_heads, head_dim;
   bool causal;
+  int window;  // keys that a query sees on either side; 0 means all, and never with causal
   float scale;
   RandomKey dropout_key;
   const uint32_t* dropout_step;  // see DropoutDraw::device_step

@@ -134,11 +134,14 @@ struct PlainSoftmax {
       for (int i = 0; i < kPlainColumns; ++i) out[r][i] = 0.0f;
     }
   }
-  // The maximum is finite here: key 0 is in the first tile and every query sees it.
+  // Without a window, `largest` is finite: key 0 is in the first tile and every query sees it. With
+  // one, the query may see no key of the first tile, and its infinity must not be subtracted.
+  template <bool kWindow>
   __device__ __forceinline__ float Advance(int r, float score) {
     const float largest = MaxOp{}(maximum[r], WarpMax(score));
-    const float shrink = expf(maximum[r] - largest);
-    const float p = expf(score - largest);
+    const float shift = kWindow && largest == MinusInfinity() ? 0.0f : largest;
+    const float shrink = expf(maximum[r] - shift);
+    const float p = expf(score - shift);
     sum[r] = sum[r] * shrink + WarpSum(p);
     maximum[r] = largest;
 #pragma unroll
@@ -147,7 +150,7 @@ struct PlainSoftmax {
   }
 };
 
-template <typename T>
+template <typename T, bool kWindow>
 __device__ __forceinline__ void PlainForwardTile(const AttentionArgs& args,
                                                  const AttentionPlace& at) {
   constexpr int kRows = kPlainForwardRows;
@@ -162,8 +165,8 @@ __device__ __forceinline__ void PlainForwardTile(const AttentionArgs& args,
       args.q_stride, at.queries - at.first_row, dim, q);
   PlainSoftmax softmax;
   softmax.Start();
-  const int keys = args.causal ? min(at.keys, at.first_row + kOwn) : at.keys;
-  for (int tile = 0; tile < keys; tile += kWarpSize) {
+  const int keys = EndKey<kWindow>(args, at, at.first_row + kOwn - 1);
+  for (int tile = FirstKey<kWindow>(args, at.first_row); tile < keys; tile += kWarpSize) {
     const int key = tile + LaneIndex();
     __syncthreads();  // other threads may still read the previous tile's values
     LoadFloatRows<kWarpSize>(HeadRow<T>(args.k, args.k_stride, at.first_key + tile, args, at.head),
@@ -174,8 +177,8 @@ __device__ __forceinline__ void PlainForwardTile(const AttentionArgs& args,
     const uint32_t kept = KeptOfRows<kRows>(args, at, first, key, true);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const bool seen = key < at.keys && (!args.causal || key <= first + r);
-      const float p = softmax.Advance(r, seen ? scores[r] * args.scale : MinusInfinity());
+      const bool seen = key < at.keys && IsSeen<kWindow>(args, first + r, key);
+      const float p = softmax.Advance<kWindow>(r, seen ? scores[r] * args.scale : MinusInfinity());
       weights[(WarpIndex() * kRows + r) * kPlainWeightsRow + LaneIndex()] =
           (kept >> r & 1u) != 0 ? p : 0.0f;
     }
@@ -199,13 +202,13 @@ __device__ __forceinline__ void PlainForwardTile(const AttentionArgs& args,
                  args.out_stride);
 }
 
-template <typename T>
+template <typename T, bool kWindow>
 __global__ __launch_bounds__(kPlainThreads,
                              4) void PlainAttentionForwardKernel(AttentionArgs args) {
   TakeStep(args.dropout_key, args.dropout_step);
   const AttentionPlace at =
       PlaceOfBlock(args, args.max_queries, kPlainWarps * kPlainForwardRows, args.causal);
-  if (at.first_row < at.queries) PlainForwardTile<T>(args, at);
+  if (at.first_row < at.queries) PlainForwardTile<T, kWindow>(args, at);
 }
 
 // ---- backward ----------------------------------------------------------------------------------
@@ -252,6 +255,7 @@ struct PlainGradientScores {
 
   // On entry p holds scores and ds holds dP. `own` and `other` are the positions of the warp's
   // first row and of the lane's row.
+  template <bool kWindow>
   __device__ __forceinline__ void Finish(const AttentionArgs& args, const AttentionPlace& at,
                                          int own, int other,
                                          const QueryStatistics (&statistics)[kRows]) {
@@ -261,7 +265,7 @@ struct PlainGradientScores {
     for (int r = 0; r < kRows; ++r) {
       const int query = kOwnKeys ? other : own + r;
       const int key = kOwnKeys ? own + r : other;
-      const bool seen = query < at.queries && key < at.keys && (!args.causal || key <= query);
+      const bool seen = query < at.queries && key < at.keys && IsSeen<kWindow>(args, query, key);
       const QueryStatistics& row = statistics[kOwnKeys ? 0 : r];
       const float probability = seen ? expf(p[r] * args.scale - row.log_sum_exp) : 0.0f;
       const bool kept = (kept_bits >> r & 1u) != 0;
@@ -287,7 +291,7 @@ struct PlainBackwardMemory {
 };
 
 // The warp's own rows while the other side is streamed.
-template <typename T, bool kOwnKeys>
+template <typename T, bool kOwnKeys, bool kWindow>
 struct PlainGradientRows {
   static constexpr int kRows = kPlainBackwardRows;
 
@@ -313,7 +317,7 @@ struct PlainGradientRows {
     __syncthreads();
     RowProducts(memory.own_y, memory.streamed, dim, scores.ds);
     if constexpr (kOwnKeys) statistics[0] = StatisticsOf(args, at, tile + LaneIndex());
-    scores.Finish(args, at, first, tile + LaneIndex(), statistics);
+    scores.template Finish<kWindow>(args, at, first, tile + LaneIndex(), statistics);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const int index = (WarpIndex() * kRows + r) * kPlainWeightsRow + LaneIndex();
@@ -350,7 +354,7 @@ struct PlainGradientRows {
   }
 };
 
-template <typename T, bool kOwnKeys>
+template <typename T, bool kOwnKeys, bool kWindow>
 __device__ __forceinline__ void PlainBackwardTile(const AttentionArgs& args,
                                                   const AttentionPlace& at) {
   constexpr int kOwn = kPlainWarps * kPlainBackwardRows;
@@ -361,24 +365,29 @@ __device__ __forceinline__ void PlainBackwardTile(const AttentionArgs& args,
   const int valid = own.rows - at.first_row;
   LoadFloatRows<kOwn>(own.x + at.first_row * own.x_stride, own.x_stride, valid, dim, memory.own_x);
   LoadFloatRows<kOwn>(own.y + at.first_row * own.y_stride, own.y_stride, valid, dim, memory.own_y);
-  PlainGradientRows<T, kOwnKeys> rows;
+  PlainGradientRows<T, kOwnKeys, kWindow> rows;
   rows.first = at.first_row + WarpIndex() * kPlainBackwardRows;
   if constexpr (!kOwnKeys) PlainDelta<T>(args, at, rows.first, rows.statistics);
-  const int begin = kOwnKeys && args.causal ? at.first_row / kWarpSize * kWarpSize : 0;
-  const int end = !kOwnKeys && args.causal ? min(other.rows, at.first_row + kOwn) : other.rows;
+  const int last = at.first_row + kOwn - 1;
+  const int seen =
+      kOwnKeys ? FirstQuery<kWindow>(args, at.first_row) : FirstKey<kWindow>(args, at.first_row);
+  const int begin = seen / kWarpSize * kWarpSize;
+  const int end = kOwnKeys ? EndQuery<kWindow>(args, at, last) : EndKey<kWindow>(args, at, last);
   for (int tile = begin; tile < end; tile += kWarpSize) rows.Add(args, at, memory, other, tile);
   rows.Store(args, at);
 }
 
 // Launched over queries first (kOwnKeys false), which writes delta for the launch over keys.
-template <typename T, bool kOwnKeys>
+template <typename T, bool kOwnKeys, bool kWindow>
 __global__ __launch_bounds__(kPlainThreads,
                              4) void PlainAttentionBackwardKernel(AttentionArgs args) {
   TakeStep(args.dropout_key, args.dropout_step);
   const AttentionPlace at =
       PlaceOfBlock(args, kOwnKeys ? args.max_keys : args.max_queries,
                    kPlainWarps * kPlainBackwardRows, args.causal && !kOwnKeys);
-  if (at.first_row < (kOwnKeys ? at.keys : at.queries)) PlainBackwardTile<T, kOwnKeys>(args, at);
+  if (at.first_row < (kOwnKeys ? at.keys : at.queries)) {
+    PlainBackwardTile<T, kOwnKeys, kWindow>(args, at);
+  }
 }
 
 }  // namespace dtrain

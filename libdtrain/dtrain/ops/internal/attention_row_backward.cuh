@@ -29,6 +29,7 @@ struct RowBackwardTraits {
   static constexpr int kDim = kHeadDim;
   static constexpr bool kOwnKeys = true;
   static constexpr bool kDropout = kDrop;
+  static constexpr bool kWindow = false;
   static constexpr int kChunk = 16;  // dQ's products rely on this: a chunk is one step of their
                                      // depth
   // From sm_80 on, the rows of two blocks fit: 2 * (81 + 1) KiB is all of an A100's 164 KiB. (sm_86

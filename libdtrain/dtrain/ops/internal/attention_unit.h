@@ -131,20 +131,64 @@ inline void NarrowScores(const float* from, int64_t vecs, float* to) {
   EndPairs<kTerms>(to, vecs);
 }
 
-// Queries [query, query + queries) and keys [key, key + keys), as positions in the sequence.
-struct Tile {
-  int64_t query, queries, key, keys;
-  bool causal;
+// Columns [begin, end) of a tile; none if begin >= end.
+struct Columns {
+  int64_t begin, end;
 
-  // Number of the tile's keys that some row of [row, row + rows) sees; 0 or negative if there are
-  // none.
-  int64_t Extent(int64_t row, int64_t rows) const {
-    return causal ? Smaller(keys, query + row + rows - key) : keys;
-  }
-  int64_t Vecs(int64_t extent) const { return (extent + kLanes - 1) / kLanes; }
+  int64_t count() const { return Larger(0, end - begin); }
+  int64_t vecs() const { return (count() + kLanes - 1) / kLanes; }
+  // The same columns, counted from column `first`.
+  Columns From(int64_t first) const { return {begin - first, end - first}; }
 };
 
-// The random bits of a tile: [queries, row], of which Extent(0, queries) columns are used.
+inline int64_t RoundDown(int64_t n, int64_t multiple) { return n / multiple * multiple; }
+
+// Products start at a multiple of so many columns: of a vector, or of the pairs of an AMX tile.
+template <Terms kTerms>
+inline constexpr int64_t kColumnStep = kTerms == Terms::kTiles ? 2 * kTileSide : kLanes;
+
+// Queries [query, query + queries) and keys [key, key + keys), as positions in the sequence. Query
+// i sees keys i - before to i + after.
+struct Tile {
+  int64_t query, queries, key, keys;
+  int64_t before, after;
+
+  // The columns that some row of [row, row + rows) sees.
+  Columns Seen(int64_t row, int64_t rows) const {
+    return {Larger(0, query + row - before - key), Smaller(keys, query + row + rows + after - key)};
+  }
+  // The same and, before them, those that products compute too.
+  template <Terms kTerms>
+  Columns Computed(int64_t row, int64_t rows) const {
+    const Columns seen = Seen(row, rows);
+    return {RoundDown(seen.begin, kColumnStep<kTerms>), seen.end};
+  }
+  // True if no row from `row` on sees a key of an earlier tile.
+  bool IsFirst(int64_t row) const { return key <= Larger(0, query + row - before); }
+};
+
+// Calls body(tile) for the tiles of which queries [query, query + queries) see keys, in order.
+template <typename T, typename Body>
+inline void ForEachTile(const AttentionArgs& args, const Unit<T>& u, int64_t query, int64_t queries,
+                        const Body& body) {
+  constexpr int64_t kFar = int64_t{1} << 32;  // beyond every sequence's ends
+  const int64_t before = args.window > 0 ? args.window : kFar;
+  const int64_t after = args.causal ? 0 : before;
+  const int64_t end = Smaller(u.keys, query + queries + after);
+  for (int64_t key = RoundDown(Larger(0, query - before), kKeyTile); key < end; key += kKeyTile) {
+    body(Tile{query, queries, key, Smaller(kKeyTile, u.keys - key), before, after});
+  }
+}
+
+// The lanes of `x` whose columns `seen` has, and `other` in the remaining lanes. Lane 0 is column
+// `first`.
+inline Vec Within(int64_t first, const Columns& seen, Vec x, float other) {
+  x = Below(first, seen.end, x, other);
+  if (first >= seen.begin) return x;
+  return LaneNumbers() < static_cast<int32_t>(seen.begin - first) ? Broadcast(other) : x;
+}
+
+// The random bits of a tile: [queries, row], of which the columns Seen(0, queries) are set.
 struct Draws {
   const uint16_t* data;
   int64_t row;
@@ -154,9 +198,10 @@ template <typename T>
 inline Draws DrawTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile,
                       uint16_t* buffer) {
   if (args.dropout_threshold == 0) return {buffer, 0};
-  const int64_t extent = tile.Extent(0, tile.queries);
-  const int64_t blocks = (extent + kDropoutBlock - 1) / kDropoutBlock;
+  const Columns seen = tile.Seen(0, tile.queries);
+  const int64_t blocks = (seen.end + kDropoutBlock - 1) / kDropoutBlock;
   const int64_t row = RoundUp(blocks, 2) * kDropoutBlock;
+  const int64_t unseen = RoundDown(seen.begin / kDropoutBlock, 2);  // blocks
   const int64_t number = args.row_numbers == nullptr || u.queries == 0
                              ? u.first_query
                              : args.row_numbers[u.first_query];
@@ -164,8 +209,8 @@ inline Draws DrawTile(const AttentionArgs& args, const Unit<T>& u, const Tile& t
     const int64_t first_row = (number + tile.query + query) * args.num_heads + u.head;
     DrawScores(args.dropout_key, static_cast<uint32_t>(first_row),
                static_cast<uint32_t>(args.num_heads), kDropoutDraws,
-               static_cast<uint64_t>(tile.key / kDropoutBlock * 4), blocks, row,
-               buffer + query * row);
+               static_cast<uint64_t>((tile.key / kDropoutBlock + unseen) * 4), blocks - unseen, row,
+               buffer + query * row + unseen * kDropoutBlock);
   }
   return {buffer, row};
 }

@@ -76,7 +76,7 @@ __device__ __forceinline__ void WarpgroupForwardTile(const AttentionArgs& args,
   T* const q_tile = tiles + 2 * kTileElements;
   const T* const k = HeadRow<T>(args.k, args.k_stride, at.first_key, args, at.head);
   const T* const v = HeadRow<T>(args.v, args.v_stride, at.first_key, args, at.head);
-  const int keys = args.causal ? min(at.keys, at.first_row + kFlashTile) : at.keys;
+  const int keys = EndKey<false>(args, at, at.first_row + kFlashTile - 1);
   const auto start = [&](int stage, int first_key) {
     T* const tile = tiles + stage * 2 * kTileElements;
     StartTile<kDim, kFlashTile>(tile, k, args.k_stride, first_key, at.keys);
@@ -127,6 +127,7 @@ struct WarpgroupBackwardTraits {
   static constexpr int kDim = kWarpgroupDim;
   static constexpr bool kOwnKeys = kKeys;
   static constexpr bool kDropout = kDrop;
+  static constexpr bool kWindow = false;
   static constexpr int kChunk = kFlashTile;
   static constexpr bool kHoldsX = false;
   static constexpr bool kHoldsY = false;
