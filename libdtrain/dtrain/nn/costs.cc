@@ -22,6 +22,14 @@ LayerParameters CountParameters(const TransformerLayerOptions& options) {
           .layer_norm = (attentions + 1) * (options.norm_bias ? 2 : 1) * hidden};
 }
 
+double SelfAttentionPairs(double length, int window) {
+  const double reach = window;
+  if (window == 0 || reach > length - 1.0) return length * length;
+  // Each query sees 2 reach + 1 keys, but for those that the ends of the sequence cut off: reach of
+  // the first query's, reach - 1 of the second's, and so on, at both ends.
+  return length * (2.0 * reach + 1.0) - reach * (reach + 1.0);
+}
+
 double ForwardFlops(const TransformerLayerOptions& options, const LayerBatch& batch) {
   const auto hidden = static_cast<double>(options.hidden_size);
   const auto ffn = static_cast<double>(options.ffn_size);

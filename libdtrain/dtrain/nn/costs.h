@@ -36,6 +36,10 @@ struct LayerParameters {
 };
 LayerParameters CountParameters(const TransformerLayerOptions& options);
 
+// The pairs of self-attention in a sequence of `length` tokens. window: the number of keys that a
+// query sees on either side of it; 0 means all. (A window does not change which tensors are kept.)
+double SelfAttentionPairs(double length, int window = 0);
+
 // The size of a layer's input. A pair is a query and a key that it may see.
 struct LayerBatch {
   double tokens = 0;
