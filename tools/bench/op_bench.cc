@@ -21,6 +21,7 @@
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/device/arena.h"
 #include "dtrain/device/copy.h"
+#include "dtrain/nn/costs.h"
 #include "dtrain/ops/adam.h"
 #include "dtrain/ops/attention.h"
 #include "dtrain/ops/bias_activation.h"
@@ -161,12 +162,13 @@ void BenchAttention(Bench& bench, int64_t sequences, int32_t length, int64_t hid
   Tensor dk = d_qkv.Columns(hidden, 2 * hidden);
   Tensor dv = d_qkv.Columns(2 * hidden, 3 * hidden);
   // Every product of queries, keys and head_dim; causal ones count half.
-  const double product =
-      2.0 * static_cast<double>(tokens * hidden) * length * (options.causal ? 0.5 : 1.0);
+  const double pairs = SelfAttentionPairs(length, options.window) * (options.causal ? 0.5 : 1.0);
+  const double product = 2.0 * static_cast<double>(sequences * hidden) * pairs;
   const double rows = static_cast<double>(tokens * hidden) * bench.element();
   const std::string name = "attention " + std::to_string(sequences) + " x " +
                            std::to_string(length) + ", " + std::to_string(hidden) + "/" +
                            std::to_string(heads) + (options.causal ? " causal" : "") +
+                           (options.window > 0 ? " window " + std::to_string(options.window) : "") +
                            (options.dropout.probability > 0 ? " dropout" : "");
   bench.Measure(name, {2 * product, 4 * rows}, [&] {
     AttentionForward(q, k, v, packed, packed, options, out, log_sum_exp, bench.stream());
@@ -188,6 +190,12 @@ void BenchAttentions(Bench& bench) {
   BenchAttention(bench, 120, 17, 256, 4, dropout);
   BenchAttention(bench, 16, 128, 512, 8, dropout);
   BenchAttention(bench, 4, 512, 512, 8, dropout);
+  // As in ModernBERT, whose layers see 64 tokens on either side or all.
+  for (const int32_t length : {512, 1024, 8192}) {
+    for (const int window : {0, 64}) {
+      BenchAttention(bench, 8192 / length, length, 128, 2, {.window = window});
+    }
+  }
 }
 
 void BenchElementwise(Bench& bench, int64_t rows, int64_t hidden) {
