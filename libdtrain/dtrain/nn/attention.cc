@@ -5,30 +5,37 @@
 #include <vector>
 
 #include "dtrain/ops/cast.h"
+#include "dtrain/ops/rotary.h"
 
 namespace dtrain {
 namespace {
 
 std::optional<Linear> MakeInput(const Scope& scope, const MultiHeadAttentionOptions& options) {
   if (options.cross) return std::nullopt;
+  if (!options.names.input.empty()) {
+    return Linear(scope, options.names.input, options.hidden_size, 3 * options.hidden_size,
+                  options.weights, options.with_bias);
+  }
   const std::string_view names[] = {options.names.query, options.names.key, options.names.value};
   return Linear(scope, names, options.hidden_size, options.hidden_size, options.weights,
                 options.with_bias);
 }
 
-Linear MakeQuery(const std::optional<Linear>& input, const Scope& scope,
-                 const MultiHeadAttentionOptions& options) {
+std::optional<Linear> MakeQuery(const std::optional<Linear>& input, const Scope& scope,
+                                const MultiHeadAttentionOptions& options) {
+  if (input && !options.names.input.empty()) return std::nullopt;
   if (input) return input->Parts(0, 1);
-  return {scope,           options.names.query, options.hidden_size, options.hidden_size,
-          options.weights, options.with_bias};
+  return Linear(scope, options.names.query, options.hidden_size, options.hidden_size,
+                options.weights, options.with_bias);
 }
 
-Linear MakeKeyValue(const std::optional<Linear>& input, const Scope& scope,
-                    const MultiHeadAttentionOptions& options) {
+std::optional<Linear> MakeKeyValue(const std::optional<Linear>& input, const Scope& scope,
+                                   const MultiHeadAttentionOptions& options) {
+  if (input && !options.names.input.empty()) return std::nullopt;
   if (input) return input->Parts(1, 2);
   const std::string_view names[] = {options.names.key, options.names.value};
-  return {
-      scope, names, options.hidden_size, options.hidden_size, options.weights, options.with_bias};
+  return Linear(scope, names, options.hidden_size, options.hidden_size, options.weights,
+                options.with_bias);
 }
 
 }  // namespace
@@ -48,15 +55,22 @@ MultiHeadAttention::MultiHeadAttention(const Scope& scope, const MultiHeadAttent
 AttentionOptions MultiHeadAttention::OpOptions(const Sequences& queries, Context& ctx) const {
   return {.num_heads = options_.num_heads,
           .causal = options_.causal,
+          .window = options_.window,
           .dropout = ctx.MakeDropout(options_.dropout, site_, queries.row_numbers())};
 }
 
 Tensor MultiHeadAttention::Forward(const AttentionInputs& inputs, Context& ctx) {
   const int64_t hidden = options_.hidden_size;
   const bool apart = is_apart(inputs);
-  const Tensor projected = (apart ? query_ : *input_).Forward(inputs.x, ctx);
+  DT_CHECK(!apart || query_) << "one projection for all cannot project queries alone";
+  const Tensor projected = (apart ? *query_ : *input_).Forward(inputs.x, ctx);
+  if (inputs.rotary_table) {
+    DT_CHECK(!apart) << "rotary positions need queries and keys of the same tokens";
+    Tensor turned = QueriesAndKeys(projected);
+    RotaryForward(inputs.rotary_table, inputs.position_ids, turned, ctx.stream());
+  }
   const Tensor keys_values =
-      apart ? key_value_.Forward(inputs.memory, ctx) : projected.Columns(hidden, 3 * hidden);
+      apart ? key_value_->Forward(inputs.memory, ctx) : projected.Columns(hidden, 3 * hidden);
   AttentionSaved saved{
       .q = projected.Columns(0, hidden),
       .k = keys_values.Columns(0, hidden),
@@ -77,7 +91,7 @@ void MultiHeadAttention::Backward(const AttentionInputs& inputs, const Tensor& d
   Tensor d_attention = ctx.Empty(d_out.shape());
   output_.Backward(saved_.out, d_out, {.bias_gradient = false}, d_attention, ctx);
   const bool apart = is_apart(inputs);
-  const Linear& projection = apart ? query_ : *input_;
+  const Linear& projection = apart ? *query_ : *input_;
   Tensor d_projected = ctx.Empty({inputs.x.dim(0), projection.out()});
   Tensor d_keys_values = apart ? ctx.Empty({inputs.memory.dim(0), 2 * hidden})
                                : d_projected.Columns(hidden, 3 * hidden);
@@ -86,13 +100,17 @@ void MultiHeadAttention::Backward(const AttentionInputs& inputs, const Tensor& d
   Tensor dv = d_keys_values.Columns(hidden, 2 * hidden);
   AttentionBackward(d_attention, saved_, inputs.queries, inputs.keys,
                     OpOptions(inputs.queries, ctx), dq, dk, dv, ctx.stream());
+  if (inputs.rotary_table) {
+    Tensor turned = QueriesAndKeys(d_projected);
+    RotaryBackward(inputs.rotary_table, inputs.position_ids, turned, ctx.stream());
+  }
   Release();
   d_attention = Tensor();
   const bool in_parts = apart && !options_.cross;
   if (apart) {
-    key_value_.Backward(inputs.memory, d_keys_values,
-                        {.accumulate_dx = options_.cross, .report_ready = !in_parts}, d_memory,
-                        ctx);
+    key_value_->Backward(inputs.memory, d_keys_values,
+                         {.accumulate_dx = options_.cross, .report_ready = !in_parts}, d_memory,
+                         ctx);
   }
   projection.Backward(inputs.x, d_projected,
                       {.accumulate_dx = accumulate_dx, .report_ready = !in_parts}, dx, ctx);
@@ -115,14 +133,14 @@ Tensor MultiHeadAttention::ForwardSelfStep(const Tensor& x, const Tensor& slots,
 }
 
 Tensor MultiHeadAttention::ProjectMemory(const Tensor& memory, Context& ctx) {
-  return key_value_.Forward(memory, ctx);
+  return key_value_->Forward(memory, ctx);
 }
 
 Tensor MultiHeadAttention::ForwardCrossStep(const Tensor& x, const Sequences& queries,
                                             const Tensor& keys_values, const Sequences& keys,
                                             Context& ctx) {
   const int64_t hidden = options_.hidden_size;
-  const Tensor q = query_.Forward(x, ctx);
+  const Tensor q = query_->Forward(x, ctx);
   Tensor out = ctx.Empty({x.dim(0), hidden});
   Tensor log_sum_exp = ctx.Empty({x.dim(0), options_.num_heads}, DType::kFloat32);
   AttentionForward(q, keys_values.Columns(0, hidden), keys_values.Columns(hidden, 2 * hidden),

@@ -22,6 +22,7 @@ struct MultiHeadAttentionOptions {
   bool causal = false;
   bool cross = false;     // cross-attention: keys and values come from `memory`, not from x
   bool with_bias = true;  // of all projections
+  int window = 0;         // self-attention only: see AttentionOptions
   AttentionNames names = {};
   Initializer weights = Initializer::XavierUniform();
 };
@@ -34,6 +35,10 @@ struct AttentionInputs {
   const Sequences& queries;
   Tensor memory;
   const Sequences& keys;
+  // If present, queries and keys are turned by their positions; without memory only. See
+  // ops/rotary.h for the table, [max_length, head_dim], and position_ids, [tokens].
+  Tensor rotary_table = {};
+  Tensor position_ids = {};
 };
 
 // Multi-head attention (Vaswani et al. 2017, section 3.2.2). The output projection's bias is not
@@ -68,11 +73,17 @@ class MultiHeadAttention {
  private:
   AttentionOptions OpOptions(const Sequences& queries, Context& ctx) const;
   bool is_apart(const AttentionInputs& inputs) const { return static_cast<bool>(inputs.memory); }
+  // Queries and keys, or their gradients, in a result of input_.
+  Tensor QueriesAndKeys(const Tensor& projected) const {
+    return projected.Columns(0, 2 * options_.hidden_size);
+  }
 
   MultiHeadAttentionOptions options_;
   uint32_t site_;
   std::optional<Linear> input_;  // q, k and v as one product; self-attention only
-  Linear query_, key_value_;     // used in cross-attention; otherwise parts of input_
+  // Used in cross-attention. Otherwise they are parts of input_, or absent if that is a single
+  // parameter.
+  std::optional<Linear> query_, key_value_;
   Linear output_;
   AttentionSaved saved_;
 };

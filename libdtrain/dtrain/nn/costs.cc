@@ -19,7 +19,19 @@ LayerParameters CountParameters(const TransformerLayerOptions& options) {
   return {.attention = attentions * attention,
           .feed_forward = (activations + options.ffn_size) * hidden +
                           (options.feed_forward_bias ? activations + hidden : 0),
-          .layer_norm = (attentions + 1) * (options.norm_bias ? 2 : 1) * hidden};
+          .layer_norm = (attentions + (options.attention_norm ? 1 : 0)) *
+                        (options.norm_bias ? 2 : 1) * hidden};
+}
+
+LayerParameters CountParameters(const TransformerStackOptions& options) {
+  LayerParameters sum;
+  for (int i = 0; i < options.num_layers; ++i) {
+    const LayerParameters layer = CountParameters(LayerOptionsOf(options, i));
+    sum.attention += layer.attention;
+    sum.feed_forward += layer.feed_forward;
+    sum.layer_norm += layer.layer_norm;
+  }
+  return sum;
 }
 
 double SelfAttentionPairs(double length, int window) {
@@ -94,7 +106,7 @@ LayerBlocks::Block LayerBlocks::ForwardSublayers(const Block& x) {
   Block y = x;
   for (Sublayer& sublayer : sublayers_) {
     Block input = y;
-    if (layer_.pre_norm) {
+    if (layer_.pre_norm && has_norm(sublayer)) {
       input = Hidden();
       TakeNorm(sublayer, y);
     }
@@ -146,14 +158,15 @@ LayerBlocks::Block LayerBlocks::Backward(const Block& dy) {
 LayerBlocks::Block LayerBlocks::BackwardSublayer(size_t i, const Block& dy) {
   Sublayer& sublayer = sublayers_[i];
   Block input = sublayer.input;
-  if (!input) input = layer_.pre_norm || i > 0 ? Hidden() : x_;
+  const bool repeats_norm = layer_.pre_norm ? has_norm(sublayer) : i > 0;
+  if (!input) input = repeats_norm ? Hidden() : x_;
   Block dx;
   const bool has_dropout = layer_.dropout > 0.0f;
   if (layer_.pre_norm) {
     const Block d_result = has_dropout ? Hidden() : dy;
-    const Block d_input = Hidden();
+    const Block d_input = has_norm(sublayer) ? Hidden() : dy;
     BackwardBlock(sublayer);
-    dx = Hidden();
+    dx = has_norm(sublayer) ? Hidden() : d_input;
   } else {
     dx = Hidden();
     const Block d_result = has_dropout ? Hidden() : dx;
@@ -192,9 +205,9 @@ StackBlocks::StackBlocks(const TransformerStackOptions& stack, int64_t tokens,
       in_segments_(options.training && options.recompute == Recompute::kEveryK),
       k_(static_cast<size_t>(in_segments_ ? options.recompute_every : stack.num_layers)) {
   layers_.reserve(static_cast<size_t>(stack.num_layers));
-  for (int i = 1; i <= stack.num_layers; ++i) {
-    layers_.emplace_back(stack.layer, tokens, memory_tokens, options, meter,
-                         i == stack.num_layers ? output_rows : 0);
+  for (int i = 0; i < stack.num_layers; ++i) {
+    layers_.emplace_back(LayerOptionsOf(stack, i), tokens, memory_tokens, options, meter,
+                         i + 1 == stack.num_layers ? output_rows : 0);
   }
 }
 

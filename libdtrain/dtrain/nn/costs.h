@@ -35,6 +35,8 @@ struct LayerParameters {
   int64_t total() const { return attention + feed_forward + layer_norm; }
 };
 LayerParameters CountParameters(const TransformerLayerOptions& options);
+// The same for all layers of a stack together.
+LayerParameters CountParameters(const TransformerStackOptions& options);
 
 // The pairs of self-attention in a sequence of `length` tokens. window: the number of keys that a
 // query sees on either side of it; 0 means all. (A window does not change which tensors are kept.)
@@ -112,6 +114,9 @@ class LayerBlocks {
   bool has_before() const {
     return !in_place() &&
            (options_.training || options_.device == DeviceType::kCuda || layer_.gated);
+  }
+  bool has_norm(const Sublayer& sublayer) const {
+    return sublayer.kind != Kind::kSelfAttention || layer_.attention_norm;
   }
   bool is_narrow() const { return !layer_.decoder && memory_tokens_ > 0; }
   // True if queries and keys are projected separately.

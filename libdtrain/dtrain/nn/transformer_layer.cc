@@ -20,21 +20,25 @@ TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOpt
                                       .dropout = options.attention_dropout,
                                       .causal = options.causal || options.decoder,
                                       .with_bias = options.attention_bias,
+                                      .window = options.window,
                                       .names = options.names.attention,
                                       .weights = options.weights};
-  const auto add_norm = [&](Kind kind, std::string_view name) {
-    sublayers_.push_back(
-        {kind,
-         std::make_unique<LayerNorm>(scope, name, options.hidden_size, options.layer_norm_epsilon,
-                                     options.norm_bias),
-         scope.NewSite(),
-         {}});
+  const auto make_norm = [&](std::string_view name) {
+    return std::make_unique<LayerNorm>(scope, name, options.hidden_size, options.layer_norm_epsilon,
+                                       options.norm_bias);
   };
+  const auto add_norm = [&](Kind kind, std::string_view name) {
+    const bool is_left_out = kind == Kind::kSelfAttention && !options.attention_norm;
+    sublayers_.push_back({kind, is_left_out ? nullptr : make_norm(name), scope.NewSite(), {}});
+  };
+  DT_CHECK(options.attention_norm || options.pre_norm)
+      << "only pre-norm layers work without attention_norm";
   const LayerNames& names = options.names;
   self_attention_ = std::make_unique<MultiHeadAttention>(scope / names.self_attention, attention);
   add_norm(Kind::kSelfAttention, names.attention_norm);
   if (options.decoder) {
     attention.causal = false;
+    attention.window = 0;
     attention.cross = true;
     cross_attention_ = std::make_unique<MultiHeadAttention>(scope / "encoder_attn", attention);
     add_norm(Kind::kCrossAttention, "encoder_attn_layer_norm");
@@ -59,7 +63,10 @@ AttentionInputs TransformerLayer::SelfAttentionInputs(const Tensor& x,
                                                       const LayerInputs& inputs) const {
   // An encoder's layer has a memory only if it computes some rows alone: x has those rows, memory
   // has all rows.
-  if (options_.decoder || !inputs.memory) return {x, inputs.sequences, Tensor(), inputs.sequences};
+  if (options_.decoder || !inputs.memory) {
+    return {
+        x, inputs.sequences, Tensor(), inputs.sequences, inputs.rotary_table, inputs.position_ids};
+  }
   return {x, inputs.sequences, inputs.memory, inputs.memory_sequences};
 }
 
@@ -77,9 +84,12 @@ const Linear& TransformerLayer::OutputOf(Kind kind) const {
 
 Tensor TransformerLayer::Forward(const Tensor& x, const LayerInputs& inputs, Context& ctx) {
   const OutputRows* output = inputs.output_rows;
+  DT_CHECK_EQ(options_.rotary_theta > 0.0f, static_cast<bool>(inputs.rotary_table))
+      << "a table of rotary positions is for layers with a theta";
   if (output == nullptr) return ForwardRows(x, inputs, ctx);
-  DT_CHECK(!options_.pre_norm && !options_.decoder && !options_.causal)
-      << "output_rows works only in post-norm encoders";
+  DT_CHECK(!options_.pre_norm && !options_.decoder && !options_.causal && options_.window == 0 &&
+           options_.rotary_theta == 0.0f)
+      << "output_rows works only in post-norm encoders without windows and rotary positions";
   DT_CHECK_EQ(x.dim(0), inputs.sequences.tokens());
   DT_CHECK_EQ(output->rows.elements(), output->sequences.tokens());
   DT_CHECK_EQ(static_cast<bool>(inputs.sequences.row_numbers()),
@@ -105,7 +115,7 @@ Tensor TransformerLayer::ForwardSublayers(const Tensor& x, const LayerInputs& in
                                           Context& ctx) {
   Tensor y = x;
   for (Sublayer& sublayer : sublayers_) {
-    const Tensor input = options_.pre_norm ? sublayer.norm->Forward(y, ctx) : y;
+    const Tensor input = options_.pre_norm && sublayer.norm ? sublayer.norm->Forward(y, ctx) : y;
     if (ctx.training() && ctx.recompute() != Recompute::kCheap) sublayer.input = input;
     y = FinishSublayer(sublayer, ForwardBlock(sublayer.kind, input, inputs, ctx), y,
                        inputs.sequences.row_numbers(), ctx);
@@ -165,6 +175,7 @@ Tensor TransformerLayer::BackwardRows(const Tensor& dy, const LayerInputs& input
 
 Tensor TransformerLayer::BlockInput(size_t i, Context& ctx) {
   if (sublayers_[i].input) return sublayers_[i].input;
+  if (!sublayers_[i].norm) return x_;
   if (options_.pre_norm) return sublayers_[i].norm->RecomputeOutput(ctx);
   return i == 0 ? x_ : sublayers_[i - 1].norm->RecomputeOutput(ctx);
 }
@@ -181,10 +192,10 @@ Tensor TransformerLayer::BackwardSublayer(size_t i, const Tensor& dy, const Laye
     Tensor d_result = dropout.probability > 0.0f ? ctx.Empty(dy.shape()) : dy;
     Tensor d_bias = linear.bias_gradient();
     DropoutResidualBackward(dy, dropout, d_result, d_bias, ctx.stream());
-    Tensor d_input = ctx.Empty(dy.shape());
-    BackwardBlock(sublayer.kind, input, d_result, /*accumulate_dx=*/false, d_input, inputs,
+    Tensor d_input = sublayer.norm ? ctx.Empty(dy.shape()) : dy;
+    BackwardBlock(sublayer.kind, input, d_result, /*accumulate_dx=*/!sublayer.norm, d_input, inputs,
                   d_memory, ctx);
-    dx = sublayer.norm->Backward(d_input, dy, ctx);
+    dx = sublayer.norm ? sublayer.norm->Backward(d_input, dy, ctx) : d_input;
   } else {
     LayerNorm::ResidualGradients gradients =
         sublayer.norm->BackwardResidual(dy, linear, dropout, ctx);
@@ -192,7 +203,7 @@ Tensor TransformerLayer::BackwardSublayer(size_t i, const Tensor& dy, const Laye
     BackwardBlock(sublayer.kind, input, gradients.dx, /*accumulate_dx=*/true, dx, inputs, d_memory,
                   ctx);
   }
-  sublayer.norm->Release();
+  if (sublayer.norm) sublayer.norm->Release();
   sublayer.input = Tensor();
   return dx;
 }
@@ -220,13 +231,15 @@ void TransformerLayer::Release() {
   if (cross_attention_) cross_attention_->Release();
   feed_forward_->Release();
   for (Sublayer& sublayer : sublayers_) {
-    sublayer.norm->Release();
+    if (sublayer.norm) sublayer.norm->Release();
     sublayer.input = Tensor();
   }
 }
 
 void TransformerLayer::StartDecoding(const Tensor& memory, int64_t slots, LayerCache& cache,
                                      Context& ctx) {
+  DT_CHECK(options_.attention_norm && options_.window == 0 && options_.rotary_theta == 0.0f)
+      << "decoding is for layers without windows and rotary positions";
   cache.keys_values = ctx.Empty({slots, 2 * options_.hidden_size});
   if (cross_attention_) cache.memory_keys_values = cross_attention_->ProjectMemory(memory, ctx);
 }

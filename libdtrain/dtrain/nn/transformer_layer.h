@@ -36,6 +36,7 @@ class FeedForward;
 class LayerNorm;
 class Linear;
 class MultiHeadAttention;
+class RotaryPositions;
 
 // Names of the projections of attention, below its scope.
 struct AttentionNames {
@@ -43,6 +44,9 @@ struct AttentionNames {
   std::string_view key = "k_proj";
   std::string_view value = "v_proj";
   std::string_view output = "out_proj";
+  // If not empty, self-attention has one projection of this name in place of the first three. Its
+  // weight is [3 * hidden, hidden]: rows for queries, then keys, then values.
+  std::string_view input = "";
 };
 
 // Names of the layer's parameters below its scope.
@@ -66,12 +70,17 @@ struct TransformerLayerOptions {
   bool feed_forward_bias = true;  // of the feed-forward block's,
   bool norm_bias = true;          // and of the layer norms
   bool pre_norm = false;
+  bool attention_norm = true;  // false: self-attention in a pre-norm layer reads x itself
   float layer_norm_epsilon = 1e-5f;
   float dropout = 0.1f;             // of each sublayer's output
   float attention_dropout = 0.0f;   // of the attention probabilities
   float activation_dropout = 0.0f;  // after the activation
   bool causal = false;              // self-attention sees no later tokens, as in language models
   bool decoder = false;             // causal self-attention, followed by cross-attention
+  int window = 0;  // self-attention sees tokens up to this far away on either side; 0: all tokens
+  // Theta of rotary positions (ops/rotary.h) in self-attention; 0: the layer does not see
+  // positions.
+  float rotary_theta = 0.0f;
   LayerNames names = {};
   Initializer weights = Initializer::XavierUniform();  // of all matrices; biases start at 0
 };
@@ -92,6 +101,10 @@ struct LayerInputs {
   // values of all rows. Its output and output gradient are then [n, hidden]. For post-norm
   // encoders.
   const OutputRows* output_rows = nullptr;
+  // For layers with rotary positions. position_ids: [tokens], int32, each token's number in its
+  // sequence. rotary_table: RotaryPositions::Table() for the layer's theta; a stack has its own.
+  Tensor position_ids = {};
+  Tensor rotary_table = {};
 };
 
 // Caches of one decoder layer or causal layer during incremental decoding.
@@ -171,14 +184,26 @@ class TransformerLayer {
   Tensor all_rows_;  // the whole input, if only some rows are computed
 };
 
-// The layers of a stack, all alike.
+// The layers of a stack. They are alike, except for what first_norm, whole_every and whole_theta
+// say.
 struct TransformerStackOptions {
   TransformerLayerOptions layer;
   int num_layers = 6;
   std::string_view layers_name = "layers";
+  // False: the first layer has no attention_norm, because its input comes from a norm already.
+  bool first_norm = true;
+  // If positive, layers 0, n, 2n, ... see whole sequences, whatever layer.window is, and their
+  // theta is whole_theta (Warner et al., "Smarter, Better, Faster, Longer: A Modern Bidirectional
+  // Encoder" (2024), section 2.1.2).
+  int whole_every = 0;
+  float whole_theta = 0.0f;
+  int64_t max_length = 512;  // with rotary positions: length of the longest sequence
   // True if backward begins with this stack, so that its last segment need not be recomputed.
   bool backward_follows = true;
 };
+
+// The options of layer i of a stack.
+TransformerLayerOptions LayerOptionsOf(const TransformerStackOptions& stack, int i);
 
 // Layers one after another.
 //
@@ -190,6 +215,7 @@ class TransformerStack {
  public:
   // Layer i has the scope layers.i, or the name in the options.
   TransformerStack(const Scope& scope, const TransformerStackOptions& options);
+  ~TransformerStack();
 
   // x: [tokens, hidden]. Returns the same shape, or [n, hidden] for n output rows.
   Tensor Forward(const Tensor& x, const LayerInputs& inputs, Context& ctx);
@@ -202,7 +228,7 @@ class TransformerStack {
 
  private:
   // The inputs of layer i: only the last layer gets output rows.
-  LayerInputs InputsOf(size_t i, const LayerInputs& inputs) const;
+  LayerInputs InputsOf(size_t i, const LayerInputs& inputs, const Context& ctx);
   // True if the segment of layers that starts at `begin` is the last one and is kept.
   bool IsKept(size_t begin, size_t k) const {
     return options_.backward_follows && begin + k >= layers_.size();
@@ -210,7 +236,9 @@ class TransformerStack {
 
   TransformerStackOptions options_;
   std::vector<std::unique_ptr<TransformerLayer>> layers_;
-  std::vector<Tensor> segment_inputs_;  // from the last forward while training with kEveryK
+  std::vector<std::unique_ptr<RotaryPositions>> rotary_;  // one for each theta
+  std::vector<RotaryPositions*> rotary_of_;  // of each layer; null without rotary positions
+  std::vector<Tensor> segment_inputs_;       // from the last forward while training with kEveryK
 };
 
 }  // namespace dtrain
