@@ -22,7 +22,8 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from transformers import (BertConfig, BertForSequenceClassification, DistilBertConfig,
                           DistilBertForSequenceClassification, ElectraConfig,
-                          ElectraForSequenceClassification, RobertaConfig,
+                          ElectraForSequenceClassification, ModernBertConfig,
+                          ModernBertForSequenceClassification, RobertaConfig,
                           RobertaForSequenceClassification)
 
 TRAINING_STEPS = 10
@@ -60,7 +61,17 @@ def relatives(labels=3):
         "roberta": RobertaConfig(
             max_position_embeddings=34, type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1,
             **shape, **common),
+        "modernbert": modern("cls", **common),
     }
+
+
+def modern(pooling, **common):
+    """Layers that see whole texts, 2 tokens on either side, whole texts; most texts are longer."""
+    return ModernBertConfig(
+        hidden_size=16, intermediate_size=24, num_hidden_layers=3, num_attention_heads=2,
+        global_attn_every_n_layers=2, local_attention=4, max_position_embeddings=32,
+        classifier_pooling=pooling, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1,
+        sep_token_id=2, **common)
 
 
 # The lowest id that is no padding: transformers gives the row of padding no gradient, and
@@ -69,6 +80,7 @@ LOWEST_ID = {"roberta": 2}
 CLASSIFIERS = {
     "distilbert": DistilBertForSequenceClassification,
     "electra": ElectraForSequenceClassification,
+    "modernbert": ModernBertForSequenceClassification,
     "roberta": RobertaForSequenceClassification,
 }
 
@@ -86,7 +98,7 @@ def randomize(model, seed):
     with torch.no_grad():
         for name, p in model.named_parameters():
             noise = torch.randn(p.shape, generator=generator, dtype=torch.float64)
-            if "LayerNorm.weight" in name or "layer_norm.weight" in name:
+            if name.endswith(("LayerNorm.weight", "norm.weight")):
                 p.copy_(1 + 0.2 * noise)
             elif p.dim() == 1:
                 p.copy_(0.1 * noise)
@@ -216,6 +228,8 @@ def main():
     make(folder / "bert_value.safetensors", "value", config(16, 2, 24, 1, 1, "gelu"), 13)
     for seed, (family, configuration) in enumerate(relatives().items(), 14):
         make(folder / f"{family}.safetensors", "classes", configuration, seed)
+    mean = modern("mean", vocab_size=67, num_labels=3, attn_implementation="eager")
+    make(folder / "modernbert_mean.safetensors", "classes", mean, 18)
 
 
 if __name__ == "__main__":

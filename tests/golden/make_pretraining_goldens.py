@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
 from transformers import (BertForMaskedLM, BertForPreTraining, DistilBertForMaskedLM,
-                          ElectraForMaskedLM, RobertaForMaskedLM)
+                          ElectraForMaskedLM, ModernBertForMaskedLM, RobertaForMaskedLM)
 
 from make_bert_goldens import LENGTHS, LOWEST_ID, config, inputs_of, randomize, relatives
 
@@ -82,7 +82,7 @@ def main():
     make(folder / "bert_masked.safetensors", BertForMaskedLM,
          config(16, 2, 24, 1, 2, "gelu_new"), 32)
     classes = {"distilbert": DistilBertForMaskedLM, "electra": ElectraForMaskedLM,
-               "roberta": RobertaForMaskedLM}
+               "roberta": RobertaForMaskedLM, "modernbert": ModernBertForMaskedLM}
     for seed, (family, configuration) in enumerate(relatives().items(), 33):
         make(folder / f"{family}_masked.safetensors", classes[family], configuration, seed)
 

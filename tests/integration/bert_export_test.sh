@@ -63,6 +63,10 @@ PYTHON
 roberta=(data.vocabulary="$folder/of roberta/tokenizer.json" model.family=roberta model.type_vocab_size=1
   model.position_offset=2)
 check roberta data.label=label "${roberta[@]}"
+modernbert=(data.vocabulary="$folder/of roberta/tokenizer.json" model.family=modernbert
+  model.num_layers=3 model.local_attention=8 model.whole_every=2)
+check modernbert data.label=label "${modernbert[@]}" model.mean_pooling=true
+check modernbert-words data.label=label model.family=modernbert
 check labels data.label=short,you data.labels=multi model.vocab_size=4008
 
 # Answers, of questions that may have none.
@@ -79,6 +83,12 @@ train "$bert_squad" roberta-answers data.train="$folder/train.json" data.max_que
 "$python" "$here/check_squad_export.py" compare "$dtrain" "$bert_squad" "$folder/roberta-answers" \
   "$folder/test.json" 2>"$folder/log" || { cat "$folder/log"; exit 1; }
 
+train "$bert_squad" modernbert-answers data.train="$folder/train.json" data.max_question=40 \
+  model.max_positions=600 "${modernbert[@]}" data.max_length=600 \
+  data.vocabulary="$folder/of older roberta/tokenizer.json"
+"$python" "$here/check_squad_export.py" compare "$dtrain" "$bert_squad" \
+  "$folder/modernbert-answers" "$folder/test.json" 2>"$folder/log" || { cat "$folder/log"; exit 1; }
+
 # Guesses, with and without the next sentence.
 tail -n +2 "$folder/train.tsv" | cut -f 1 | awk '{ print } NR % 5 == 0 { print "" }' \
   >"$folder/train.txt"
@@ -93,5 +103,6 @@ check_pretraining BertForMaskedLM data.next_sentence=false
 check_pretraining DistilBertForMaskedLM data.next_sentence=false model.family=distilbert \
   model.type_vocab_size=0
 check_pretraining RobertaForMaskedLM data.next_sentence=false "${roberta[@]}"
+check_pretraining ModernBertForMaskedLM data.next_sentence=false "${modernbert[@]}"
 check_pretraining ElectraForMaskedLM data.next_sentence=false model.family=electra \
   model.embedding_size=20

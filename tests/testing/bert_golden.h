@@ -30,7 +30,7 @@ inline std::vector<BertOptions> GoldenRelatives() {
                             .max_positions = 32,
                             .dropout = 0.0f,
                             .attention_dropout = 0.0f};
-  std::vector<BertOptions> relatives(3, base);
+  std::vector<BertOptions> relatives(4, base);
   relatives[0].family = &DistilBertFamily();
   relatives[0].type_vocab_size = 0;
   relatives[1].family = &ElectraFamily();
@@ -39,6 +39,12 @@ inline std::vector<BertOptions> GoldenRelatives() {
   relatives[2].type_vocab_size = 1;
   relatives[2].position_offset = 2;
   relatives[2].layer_norm_epsilon = 1e-5f;
+  relatives[3].family = &ModernBertFamily();
+  relatives[3].type_vocab_size = 0;
+  relatives[3].layer_norm_epsilon = 1e-5f;
+  relatives[3].num_layers = 3;
+  relatives[3].local_attention = 4;
+  relatives[3].whole_every = 2;
   return relatives;
 }
 
@@ -65,6 +71,9 @@ inline std::vector<GoldenBert> GoldenBerts() {
   for (const BertOptions& relative : GoldenRelatives()) {
     models.push_back({std::string(relative.family->name), {.bert = relative, .num_labels = 3}});
   }
+  models.push_back(models.back());
+  models.back().name = "modernbert_mean";
+  models.back().options.mean_pooling = true;
   for (GoldenBert& model : models) {
     model.options.classifier_dropout = 0.0f;
     const Golden golden(model.name);

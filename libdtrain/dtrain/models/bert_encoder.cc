@@ -1,11 +1,10 @@
-// bert_encoder.cc - the sums of three tables, the stack and the pooler, forward and backward.
+// bert_encoder.cc - the sums of up to three tables, and the stack, forward and backward.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/models/bert_encoder.h"
 
 #include <utility>
 
 #include "dtrain/models/internal/embedding_table.h"
-#include "dtrain/ops/bias_activation.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/dropout_residual.h"
 #include "dtrain/ops/embedding.h"
@@ -20,16 +19,34 @@ Tensor UsedPositions(const Tensor& table, const BertOptions& options) {
 
 }  // namespace
 
-TransformerLayerOptions LayerOptionsOf(const BertOptions& options) {
-  return {.hidden_size = options.hidden_size,
-          .ffn_size = options.ffn_size,
-          .num_heads = options.num_heads,
-          .activation = options.activation,
-          .layer_norm_epsilon = options.layer_norm_epsilon,
-          .dropout = options.dropout,
-          .attention_dropout = options.attention_dropout,
-          .names = options.family->layer_names,
-          .weights = Initializer::Normal(options.initializer_range)};
+TransformerStackOptions StackOptionsOf(const BertOptions& options) {
+  const EncoderForm& form = options.family->form;
+  TransformerStackOptions stack{
+      .layer = {.hidden_size = options.hidden_size,
+                .ffn_size = options.ffn_size,
+                .num_heads = options.num_heads,
+                .activation = options.activation,
+                .gated = form.is_gated,
+                .attention_bias = form.has_biases,
+                .feed_forward_bias = form.has_biases,
+                .norm_bias = form.has_biases,
+                .pre_norm = form.is_pre_norm(),
+                .layer_norm_epsilon = options.layer_norm_epsilon,
+                .dropout = options.dropout,
+                .attention_dropout = options.attention_dropout,
+                .names = form.layers,
+                .weights = Initializer::Normal(options.initializer_range)},
+      .num_layers = options.num_layers,
+      .layers_name = options.family->layers,
+      .first_norm = !form.is_pre_norm(),
+      .max_length = options.max_positions};
+  if (form.has_rotary_positions) {
+    stack.layer.window = static_cast<int>(options.local_attention / 2);
+    stack.layer.rotary_theta = options.local_theta;
+    stack.whole_every = options.whole_every;
+    stack.whole_theta = options.whole_theta;
+  }
+  return stack;
 }
 
 std::array<HostList, 5> ListsOf(const PackedTexts& texts, const std::vector<int32_t>& row_numbers) {
@@ -49,16 +66,19 @@ BertInputs InputsOf(const PackedTexts& texts, std::span<const Tensor> on_device)
 
 BertEmbeddings::BertEmbeddings(const Scope& scope, const BertOptions& options)
     : options_(options),
-      words_(internal::AddEmbeddingTable(scope, "word_embeddings", options.vocab_size,
+      words_(internal::AddEmbeddingTable(scope, options.family->form.words, options.vocab_size,
                                          options.embedding_width(), options.initializer_range)),
-      positions_(internal::AddEmbeddingTable(scope, "position_embeddings",
-                                             options.position_offset + options.max_positions,
-                                             options.embedding_width(), options.initializer_range)),
+      positions_(
+          options.position_rows() > 0
+              ? &internal::AddEmbeddingTable(scope, "position_embeddings", options.position_rows(),
+                                             options.embedding_width(), options.initializer_range)
+              : nullptr),
       types_(options.has_types() ? &internal::AddEmbeddingTable(
                                        scope, "token_type_embeddings", options.type_vocab_size,
                                        options.embedding_width(), options.initializer_range)
                                  : nullptr),
-      norm_(scope, "LayerNorm", options.embedding_width(), options.layer_norm_epsilon),
+      norm_(scope, options.family->form.embedding_norm, options.embedding_width(),
+            options.layer_norm_epsilon, options.family->form.has_biases),
       dropout_site_(scope.NewSite()) {}
 
 Tensor BertEmbeddings::Forward(const BertInputs& inputs, Context& ctx) {
@@ -71,8 +91,10 @@ Tensor BertEmbeddings::Forward(const BertInputs& inputs, Context& ctx) {
   Tensor x = ctx.Empty({tokens, options_.embedding_width()});
   Tensor type_rows;
   if (types_ != nullptr) type_rows = ctx.Empty(x.shape());
-  EmbeddingForward(inputs.token_ids, inputs.position_ids, words_.value(),
-                   UsedPositions(positions_.value(), options_), {}, x, ctx.stream());
+  const Tensor positions =
+      positions_ != nullptr ? UsedPositions(positions_->value(), options_) : Tensor();
+  EmbeddingForward(inputs.token_ids, inputs.position_ids, words_.value(), positions, {}, x,
+                   ctx.stream());
   if (types_ != nullptr) {
     GatherRows(types_->value(), inputs.type_ids, type_rows, ctx.stream());
   }
@@ -103,9 +125,10 @@ void BertEmbeddings::Backward(const Tensor& dy, Context& ctx) {
     EmbeddingBackward(d, type_ids_, Tensor(), {}, types_->gradient(), none, ctx.stream());
     types_->GradientReady();
   }
-  Tensor d_positions = UsedPositions(positions_.gradient(), options_);
+  Tensor d_positions;
+  if (positions_ != nullptr) d_positions = UsedPositions(positions_->gradient(), options_);
   EmbeddingBackward(d, token_ids_, position_ids_, {}, words_.gradient(), d_positions, ctx.stream());
-  positions_.GradientReady();
+  if (positions_ != nullptr) positions_->GradientReady();
   words_.GradientReady();
   token_ids_ = type_ids_ = position_ids_ = row_numbers_ = Tensor();
 }
@@ -118,9 +141,12 @@ BertEncoder::BertEncoder(const Scope& scope, const BertOptions& options)
                                               options.embedding_width(), options.hidden_size,
                                               Initializer::Normal(options.initializer_range))
                       : std::nullopt),
-      layers_(scope, {.layer = LayerOptionsOf(options),
-                      .num_layers = options.num_layers,
-                      .layers_name = options.family->layers}) {}
+      layers_(scope, StackOptionsOf(options)) {
+  const EncoderForm& form = options.family->form;
+  if (!form.is_pre_norm()) return;
+  final_norm_.emplace(scope, form.final_norm, options.hidden_size, options.layer_norm_epsilon,
+                      form.has_biases);
+}
 
 Tensor BertEncoder::Forward(const BertInputs& inputs, Context& ctx, const OutputRows* rows) {
   Tensor x = embeddings_.Forward(inputs, ctx);
@@ -129,14 +155,29 @@ Tensor BertEncoder::Forward(const BertInputs& inputs, Context& ctx, const Output
     x = projection_->Forward(embedded, ctx);
     if (ctx.training()) embedded_ = embedded;
   }
-  return layers_.Forward(x, {inputs.sequences, Tensor(), inputs.sequences, rows}, ctx);
+  LayerInputs of_layers{inputs.sequences, Tensor(), inputs.sequences};
+  if (options_.family->form.has_rotary_positions) of_layers.position_ids = inputs.position_ids;
+  if (ctx.training()) position_ids_ = of_layers.position_ids;
+  if (!final_norm_) {
+    of_layers.output_rows = rows;
+    return layers_.Forward(x, of_layers, ctx);
+  }
+  x = layers_.Forward(x, of_layers, ctx);
+  if (rows != nullptr) {
+    const Tensor all = std::exchange(x, ctx.Empty({rows->rows.elements(), options_.hidden_size}));
+    GatherRows(all, rows->rows, x, ctx.stream());
+  }
+  return final_norm_->Forward(x, ctx);
 }
 
 void BertEncoder::Backward(Tensor d_hidden, const Sequences& sequences, Context& ctx,
                            const OutputRows* rows) {
   Tensor none;
-  d_hidden =
-      layers_.Backward(std::move(d_hidden), {sequences, Tensor(), sequences, rows}, none, ctx);
+  LayerInputs of_layers{sequences, Tensor(), sequences};
+  of_layers.position_ids = std::exchange(position_ids_, Tensor());
+  if (!final_norm_) of_layers.output_rows = rows;
+  if (final_norm_) d_hidden = BackwardFinalNorm(d_hidden, sequences, ctx, rows);
+  d_hidden = layers_.Backward(std::move(d_hidden), of_layers, none, ctx);
   if (projection_) {
     Tensor d_embedded = ctx.Empty(embedded_.shape());
     projection_->Backward(std::exchange(embedded_, Tensor()), d_hidden, {}, d_embedded, ctx);
@@ -145,33 +186,15 @@ void BertEncoder::Backward(Tensor d_hidden, const Sequences& sequences, Context&
   embeddings_.Backward(d_hidden, ctx);
 }
 
-BertPooler::BertPooler(const Scope& scope, std::string_view name, Activation activation,
-                       const BertOptions& options)
-    : activation_(activation),
-      dense_(scope, name, options.hidden_size, options.hidden_size,
-             Initializer::Normal(options.initializer_range)) {}
-
-Tensor BertPooler::Forward(const Tensor& first, const Dropout& dropout, Context& ctx) {
-  const Tensor before = dense_.ForwardNoBias(first, ctx);
-  Tensor y = ctx.Empty(before.shape());
-  BiasActivationForward(before, dense_.bias(), activation_, dropout, y, ctx.stream());
-  if (ctx.training()) {
-    first_ = first;
-    before_ = before;
-  }
-  return y;
-}
-
-Tensor BertPooler::Backward(const Tensor& dy, const Dropout& dropout, Context& ctx) {
-  DT_CHECK(before_) << "Backward() without Forward()";
-  Tensor d_before = ctx.Empty(dy.shape());
-  Tensor d_bias = dense_.bias_gradient();
-  BiasActivationBackward(dy, before_, dense_.bias(), activation_, dropout, d_before, d_bias,
-                         ctx.stream());
-  Tensor d_first = ctx.Empty(dy.shape());
-  dense_.Backward(first_, d_before, {.bias_gradient = false}, d_first, ctx);
-  first_ = before_ = Tensor();
-  return d_first;
+Tensor BertEncoder::BackwardFinalNorm(const Tensor& dy, const Sequences& sequences, Context& ctx,
+                                      const OutputRows* rows) {
+  Tensor dx = final_norm_->Backward(dy, Tensor(), ctx);
+  final_norm_->Release();
+  if (rows == nullptr) return dx;
+  const Tensor own = std::exchange(dx, ctx.Empty({sequences.tokens(), options_.hidden_size}));
+  Zero(dx, ctx.stream());
+  ScatterAddRows(own, rows->rows, dx, ctx.stream());
+  return dx;
 }
 
 }  // namespace dtrain

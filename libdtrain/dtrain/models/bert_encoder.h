@@ -1,11 +1,11 @@
-// bert_encoder.h - the encoder of BERT and its relatives: embeddings, a post-norm stack, a pooler.
+// bert_encoder.h - the encoder of BERT and its relatives: embeddings and a stack of layers.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Devlin et al., "BERT" (2019). Weights have the names and shapes of the family's model in Hugging
 // Face's transformers: BertModel, DistilBertModel and so on.
 //   embeddings: dropout(LayerNorm(word + position + type)), then a projection where the embeddings
 //               are narrower than the layers
-//   pooler:     activation(dense(first token))
+//   layers:     nn/transformer_layer.h, post-norm; or pre-norm and a norm behind the last one
 #ifndef DTRAIN_MODELS_BERT_ENCODER_H_
 #define DTRAIN_MODELS_BERT_ENCODER_H_
 
@@ -40,6 +40,12 @@ struct BertOptions {
   int64_t type_vocab_size = 2;  // 0: tokens have no types
   int64_t embedding_size = 0;   // of the embeddings, 0 for hidden_size
   int64_t position_offset = 0;  // rows of the position table before the first token's
+  // For families with rotary positions. A layer sees the tokens up to local_attention / 2 away on
+  // either side. Layers 0, n, 2n, ... with n = whole_every see whole texts, and have another theta.
+  int64_t local_attention = 128;
+  int whole_every = 3;
+  float local_theta = 10000.0f;
+  float whole_theta = 160000.0f;
   float layer_norm_epsilon = 1e-12f;
   float dropout = 0.1f;             // on the embeddings and on each sublayer's output
   float attention_dropout = 0.1f;   // on the attention probabilities
@@ -49,10 +55,14 @@ struct BertOptions {
   int64_t embedding_width() const { return embedding_size > 0 ? embedding_size : hidden_size; }
   bool has_types() const { return type_vocab_size > 0; }
   bool has_projection() const { return embedding_width() != hidden_size; }
+  // Rows of the position table.
+  int64_t position_rows() const {
+    return family->form.has_rotary_positions ? 0 : position_offset + max_positions;
+  }
 };
 
-// The options of each layer, including names.
-TransformerLayerOptions LayerOptionsOf(const BertOptions& options);
+// The options of the layers, including names.
+TransformerStackOptions StackOptionsOf(const BertOptions& options);
 
 // A packed batch in device memory.
 struct BertInputs {
@@ -67,8 +77,8 @@ std::array<HostList, 5> ListsOf(const PackedTexts& texts, const std::vector<int3
 // Builds the inputs from the first five tensors of the upload of ListsOf().
 BertInputs InputsOf(const PackedTexts& texts, std::span<const Tensor> on_device);
 
-// Parameters: word_embeddings, position_embeddings, token_type_embeddings if there are types, and
-// LayerNorm.
+// Parameters: word_embeddings, position_embeddings unless positions are rotary,
+// token_type_embeddings if there are types, and LayerNorm; or the family's names.
 class BertEmbeddings {
  public:
   BertEmbeddings(const Scope& scope, const BertOptions& options);
@@ -84,8 +94,8 @@ class BertEmbeddings {
  private:
   BertOptions options_;
   Parameter& words_;
-  Parameter& positions_;
-  Parameter* types_;  // null without types
+  Parameter* positions_;  // null with rotary positions
+  Parameter* types_;      // null without types
   LayerNorm norm_;
   uint32_t dropout_site_;
   // From the last forward while training.
@@ -94,13 +104,13 @@ class BertEmbeddings {
 
 class BertEncoder {
  public:
-  // Parameters: embeddings.*, embeddings_project.* if the embeddings are narrower, and those of the
-  // layers, under the family's names.
+  // Parameters: embeddings.*, embeddings_project.* if the embeddings are narrower, those of the
+  // layers, and those of a norm behind pre-norm layers, under the family's names.
   BertEncoder(const Scope& scope, const BertOptions& options);
 
   const BertOptions& options() const { return options_; }
   Parameter& word_embeddings() { return embeddings_.words(); }
-  // Returns the last layer's output, [tokens, hidden], or only the given `rows` of it. No sequence
+  // Returns the encoder's output, [tokens, hidden], or only the given `rows` of it. No sequence
   // may be longer than max_positions.
   Tensor Forward(const BertInputs& inputs, Context& ctx, const OutputRows* rows = nullptr);
   // Accumulates all parameter gradients of the last Forward. d_hidden has the shape of Forward's
@@ -109,30 +119,17 @@ class BertEncoder {
                 const OutputRows* rows = nullptr);
 
  private:
+  // Returns the gradient of the last layer's output.
+  Tensor BackwardFinalNorm(const Tensor& dy, const Sequences& sequences, Context& ctx,
+                           const OutputRows* rows);
+
   BertOptions options_;
   BertEmbeddings embeddings_;
   std::optional<Linear> projection_;
   TransformerStack layers_;
-  Tensor embedded_;  // the projection's input in the last forward while training
-};
-
-// The layer between the first token and what a classifier multiplies.
-class BertPooler {
- public:
-  // Parameters: those of a Linear called `name`, such as "bert.pooler.dense".
-  BertPooler(const Scope& scope, std::string_view name, Activation activation,
-             const BertOptions& options);
-
-  // Returns dropout(activation(dense(first))): [sequences, hidden], where `first` has each
-  // sequence's first token.
-  Tensor Forward(const Tensor& first, const Dropout& dropout, Context& ctx);
-  // Returns d_first. `dropout` must be the same as in Forward.
-  Tensor Backward(const Tensor& dy, const Dropout& dropout, Context& ctx);
-
- private:
-  Activation activation_;
-  Linear dense_;
-  Tensor first_, before_;  // dense's input and output in the last forward while training
+  std::optional<LayerNorm> final_norm_;
+  // From the last forward while training: the projection's input, and the positions of tokens.
+  Tensor embedded_, position_ids_;
 };
 
 }  // namespace dtrain

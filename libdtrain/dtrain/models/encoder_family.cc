@@ -8,8 +8,9 @@
 namespace dtrain {
 
 std::span<const EncoderFamily* const> EncoderFamilies() {
-  static const std::array<const EncoderFamily*, 5> families = {
-      &BertFamily(), &DistilBertFamily(), &ElectraFamily(), &RobertaFamily(), &XlmRobertaFamily()};
+  static const std::array<const EncoderFamily*, 6> families = {
+      &BertFamily(),       &DistilBertFamily(), &ElectraFamily(),
+      &ModernBertFamily(), &RobertaFamily(),    &XlmRobertaFamily()};
   return families;
 }
 

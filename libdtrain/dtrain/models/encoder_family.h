@@ -31,6 +31,25 @@ struct EncoderKeys {
   std::string_view dropout = "hidden_dropout_prob";
   std::string_view attention_dropout = "attention_probs_dropout_prob";
   std::string_view classifier_dropout = "classifier_dropout";
+  std::string_view pooling = "";  // whether classifiers read the first token or the mean of all
+};
+
+// The encoder's form, as far as it differs among families. The defaults are BERT's.
+struct EncoderForm {
+  std::string_view words = "word_embeddings";  // names below "embeddings"
+  std::string_view embedding_norm = "LayerNorm";
+  LayerNames layers = {};
+  // True: tokens learn their positions from turned queries and keys (ops/rotary.h), and there is no
+  // table of positions.
+  bool has_rotary_positions = false;
+  // Not empty: layers are pre-norm, and a norm of this name follows the last one. The first layer
+  // has no norm before its attention, because its input comes from the embeddings' norm.
+  std::string_view final_norm = "";
+  bool is_gated = false;  // feed-forward blocks have gates (nn/feed_forward.h)
+  // False: no norm and no product has a bias, except the last product of a head.
+  bool has_biases = true;
+
+  bool is_pre_norm() const { return !final_norm.empty(); }
 };
 
 // Values for keys that config.json leaves out: the defaults of the configuration class that the
@@ -44,15 +63,18 @@ struct EncoderDefaults {
   int32_t position_rows = 512;
   int32_t type_vocab_size = 2;
   float layer_norm_epsilon = 1e-12f;
+  float dropout = 0.1f;  // of all kinds
 };
 
 // The head that classifies whole texts. It reads x, the last layer's output at the first token of
 // each text, and computes
-//   output(dropout(activation(dense(x))))
+//   output(dropout(norm(activation(dense(x)))))
 // With drops_input, dropout(x) takes the place of x.
 struct ClassifierForm {
-  // dense and output are names of layers. Names of their parameters add ".weight" and ".bias".
+  // dense, norm and output are names of layers. Names of their parameters add ".weight" and
+  // ".bias".
   std::string_view dense = "bert.pooler.dense";
+  std::string_view norm = "";  // most families have none
   Activation activation = Activation::kTanh;
   bool drops_input = false;
   std::string_view output = "classifier";
@@ -74,15 +96,21 @@ struct EncoderFamily {
   std::string_view name;        // model_type in config.json; model.family has "_" for its "-"
   std::string_view title;       // as messages print it: "RoBERTa"
   std::string_view class_name;  // how the names of transformers' classes begin
-  std::string_view encoder;     // how the names of the encoder's parameters begin: "bert"
-  std::string_view layers;      // what follows it in names of the layers: "encoder.layer"
-  LayerNames layer_names = {};
+  std::string_view word_piece_class = "BertTokenizer";  // transformers' class for a vocab.txt
+  std::string_view encoder;  // how the names of the encoder's parameters begin: "bert"
+  std::string_view layers;   // what follows it in names of the layers: "encoder.layer"
+  EncoderForm form = {};
   EncoderKeys keys = {};
   EncoderDefaults defaults = {};
   // True: the first token of a text uses row pad_token_id + 1 of the position table. The rows
   // before it are not used (Liu et al. 2019 trained so, in fairseq).
   bool positions_follow_padding = false;
   ClassifierForm classifier = {};
+  // True: the classifier's dense, activation and norm also come before the scores of single tokens,
+  // in token classification and question answering.
+  bool transforms_tokens = false;
+  std::string_view question_scores = "qa_outputs";  // the layer that scores a token as an answer's
+                                                    // start and end
   MaskedWordsForm masked_words = {};
   // Tokens of a pair's second text have type 1 (token_type_ids). False: types do not tell the two
   // texts apart.
@@ -93,6 +121,7 @@ struct EncoderFamily {
 const EncoderFamily& BertFamily();
 const EncoderFamily& DistilBertFamily();
 const EncoderFamily& ElectraFamily();
+const EncoderFamily& ModernBertFamily();
 const EncoderFamily& RobertaFamily();
 const EncoderFamily& XlmRobertaFamily();
 

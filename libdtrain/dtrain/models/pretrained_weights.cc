@@ -56,10 +56,10 @@ std::string FromTensorFlow(std::string_view variable) {
 }
 
 bool IsVocabularySized(std::string_view name) {
-  return EndsWith(name, "word_embeddings.weight") ||
-         std::ranges::any_of(EncoderFamilies(), [&](const EncoderFamily* family) {
-           return name == family->masked_words.bias;
-         });
+  return std::ranges::any_of(EncoderFamilies(), [&](const EncoderFamily* family) {
+    return name == family->masked_words.bias ||
+           EndsWith(name, absl::StrCat("embeddings.", ToAbsl(family->form.words), ".weight"));
+  });
 }
 
 // Returns "classifier" for "classifier.bias".

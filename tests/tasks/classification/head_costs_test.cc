@@ -26,15 +26,21 @@ BertClassifierOptions SmallOptions() {
           .label_weights = {1.0f, 2.0f, 3.0f}};
 }
 
-// The same as a relative of BERT, whose sums differ: narrow embeddings, no types, other positions.
+// The same as a relative of BERT, whose sums differ: narrow embeddings, no types, other positions,
+// pre-norm layers of two kinds without biases.
 std::vector<BertClassifierOptions> Relatives() {
-  std::vector<BertClassifierOptions> relatives(3, SmallOptions());
+  std::vector<BertClassifierOptions> relatives(5, SmallOptions());
   relatives[0].bert.family = &ElectraFamily();
   relatives[0].bert.embedding_size = 24;
   relatives[1].bert.family = &DistilBertFamily();
   relatives[1].bert.type_vocab_size = 0;
   relatives[2].bert.family = &RobertaFamily();
   relatives[2].bert.position_offset = 2;
+  relatives[3].bert.family = &ModernBertFamily();
+  relatives[3].bert.type_vocab_size = 0;
+  relatives[3].bert.local_attention = 8;
+  relatives[4] = relatives[3];
+  relatives[4].mean_pooling = true;
   return relatives;
 }
 
@@ -81,7 +87,7 @@ TEST_CASE(
 
 TEST_CASE("counted activations and parameters of BERT's relatives are theirs") {
   for (const BertClassifierOptions& options : Relatives()) {
-    INFO(options.bert.family->title);
+    INFO(options.bert.family->title << ", mean pooling " << options.mean_pooling);
     const ClassificationBatch batch = testing::RandomRows(options, 0, 3, 9, 1);
     const BertBatch counted{.tokens = batch.sequences.tokens(), .texts = batch.size()};
     BertClassifier model(options);

@@ -101,7 +101,7 @@ TEST_CASE("every preset of pre-training is a valid run") {
                           .message()) == "");
     CHECK(internal::MaskingWarning(Load({}, {entry.path().string()}).data()) == "");
   }
-  CHECK(presets == 3);
+  CHECK(presets == 5);
 }
 
 }  // namespace

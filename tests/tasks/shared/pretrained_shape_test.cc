@@ -259,7 +259,7 @@ TEST_CASE("files beside pretrained weights that cannot be used are named") {
   WriteTestFile(folder.File("config.json"), R"({"model_type": "deberta-v2"})");
   CHECK(message() == folder.File("config.json") +
                          ": model_type is \"deberta-v2\"; dtrain loads bert, distilbert, electra, "
-                         "roberta, xlm-roberta");
+                         "modernbert, roberta, xlm-roberta");
   WriteTestFile(folder.File("config.json"), R"({"num_hidden_layers": "six"})");
   CHECK_THAT(message(), Catch::Contains("num_hidden_layers is \"six\""));
 }
@@ -457,6 +457,99 @@ TEST_CASE("each family's config.json has its own keys, and its own values where 
   CHECK(roberta.type_vocab_size() == 1);
   CHECK(roberta.layer_norm_epsilon() == 1e-5f);
   CHECK(ShapeOf(R"({"model_type": "xlm-roberta", "pad_token_id": 4})").max_positions() == 507);
+}
+
+TEST_CASE("ModernBERT's windows and rotary positions are read in the words of both versions") {
+  const proto::BertModelConfig newer = ShapeOf(
+      R"({"model_type": "modernbert", "num_hidden_layers": 4, "hidden_size": 32,
+          "num_attention_heads": 4, "local_attention": 8, "classifier_pooling": "mean",
+          "layer_types": ["full_attention", "sliding_attention", "sliding_attention",
+                          "full_attention"],
+          "rope_parameters": {"full_attention": {"rope_theta": 5000.0, "rope_type": "default"},
+                              "sliding_attention": {"rope_theta": 300.0}}})");
+  CHECK(newer.family() == proto::BertModelConfig::modernbert);
+  CHECK(newer.type_vocab_size() == 0);
+  CHECK(newer.ffn_size() == 1152);
+  CHECK(newer.max_positions() == 8192);
+  CHECK(newer.layer_norm_epsilon() == 1e-5f);
+  CHECK(newer.dropout() == 0.0f);
+  CHECK(newer.attention_dropout() == 0.0f);
+  CHECK(newer.classifier_dropout() == 0.0f);
+  CHECK(newer.local_attention() == 8);
+  CHECK(newer.whole_every() == 3);
+  CHECK(newer.whole_theta() == 5000.0f);
+  CHECK(newer.local_theta() == 300.0f);
+  CHECK(newer.mean_pooling());
+
+  const proto::BertModelConfig older = ShapeOf(
+      R"({"model_type": "modernbert", "global_attn_every_n_layers": 2, "global_rope_theta": 7000,
+          "local_rope_theta": 400.5})");
+  CHECK(older.num_layers() == 22);
+  CHECK(older.local_attention() == 128);
+  CHECK(older.whole_every() == 2);
+  CHECK(older.whole_theta() == 7000.0f);
+  CHECK(older.local_theta() == 400.5f);
+  CHECK_FALSE(older.mean_pooling());
+}
+
+TEST_CASE("a configuration stretches the positions of a ModernBERT, which has no table of them") {
+  const TemporaryFolder folder;
+  WriteTestFile(folder.File("config.json"),
+                R"({"model_type": "modernbert", "max_position_embeddings": 1024,
+                    "global_rope_theta": 10000, "local_rope_theta": 10000})");
+  WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
+  proto::ClassificationConfig config = ConfigFor(folder);
+  config.mutable_model()->set_max_positions(8192);
+  config.mutable_model()->set_whole_theta(160000.0f);
+  REQUIRE(internal::LoadPretrainedShape(config).ok());
+  CHECK(config.model().max_positions() == 8192);
+  CHECK(config.model().whole_theta() == 160000.0f);
+  CHECK(config.model().local_theta() == 10000.0f);
+
+  // BERT's table has as many rows as the weights.
+  WriteTestFile(folder.File("config.json"), R"({"max_position_embeddings": 256})");
+  proto::ClassificationConfig bert = ConfigFor(folder);
+  bert.mutable_model()->set_max_positions(512);
+  REQUIRE(internal::LoadPretrainedShape(bert).ok());
+  CHECK(bert.model().max_positions() == 256);
+}
+
+TEST_CASE("a ModernBERT with parts that are not computed is refused by their names") {
+  const TemporaryFolder folder;
+  const auto message = [&](const std::string& keys) {
+    return RefusalOf(folder,
+                     R"({"model_type": "modernbert", "num_hidden_layers": 2, )" + keys + "}");
+  };
+  for (const std::string key : {"attention_bias", "mlp_bias", "norm_bias", "classifier_bias"}) {
+    CHECK_THAT(message("\"" + key + "\": true"), Catch::Contains(key + " is true, must be false"));
+  }
+  CHECK_THAT(message(R"("classifier_activation": "relu")"),
+             Catch::Contains("classifier_activation is \"relu\""));
+  CHECK_THAT(message(R"("layer_types": ["sliding_attention", "full_attention"])"),
+             Catch::Contains("layer_types is"));
+  CHECK_THAT(message(R"("layer_types": ["full_attention"])"), Catch::Contains("layer_types is"));
+  CHECK_THAT(message(R"("layer_types": {"0": "full_attention"})"),
+             Catch::Contains("layer_types is"));
+  CHECK_THAT(message(R"("rope_scaling": {"factor": 2})"), Catch::Contains("rope_scaling is"));
+  CHECK_THAT(message(R"("rope_parameters": {"full_attention": {"rope_type": "yarn"}})"),
+             Catch::Contains("rope_type is \"yarn\""));
+  CHECK_THAT(message(R"("global_rope_theta": "high")"),
+             Catch::Contains("global_rope_theta is \"high\", must be a number above 1"));
+  CHECK_THAT(message(R"("local_attention": 1)"), Catch::Contains("local_attention is 1"));
+  CHECK_THAT(message(R"("classifier_pooling": "max")"),
+             Catch::Contains("classifier_pooling is \"max\", must be \"cls\" or \"mean\""));
+}
+
+TEST_CASE("a model from random weights gets what its family has in place of BERT's values") {
+  proto::ClassificationConfig config;
+  config.mutable_model()->set_family(proto::BertModelConfig::modernbert);
+  config.mutable_model()->set_attention_dropout(0.2f);
+  config.mutable_data()->set_vocabulary("/vocab.txt");
+  REQUIRE(internal::LoadPretrainedShape(config).ok());
+  CHECK(config.model().dropout() == 0.0f);
+  CHECK(config.model().attention_dropout() == 0.2f);
+  CHECK(config.model().layer_norm_epsilon() == 1e-5f);
+  CHECK(config.model().type_vocab_size() == 0);
 }
 
 TEST_CASE("a padding token that leaves no position is refused") {

@@ -14,7 +14,7 @@ const EncoderFamily& BertFamily() {
                                          .class_name = "Bert",
                                          .encoder = "bert",
                                          .layers = "encoder.layer",
-                                         .layer_names = internal::kBertLayerNames,
+                                         .form = {.layers = internal::kBertLayerNames},
                                          .classifier = {.new_names = kNew},
                                          .has_next_sentence = true};
   return kFamily;

@@ -10,13 +10,10 @@
 
 #include "dtrain/models/bert_costs.h"
 #include "dtrain/models/bert_encoder.h"
+#include "dtrain/models/head_transform.h"
 #include "dtrain/nn/costs.h"
 
 namespace dtrain::internal {
-
-inline TransformerStackOptions StackOf(const BertOptions& options) {
-  return {.layer = LayerOptionsOf(options), .num_layers = options.num_layers};
-}
 
 // BertEncoder::Forward and Backward, block by block.
 class EncoderBlocks {
@@ -27,14 +24,15 @@ class EncoderBlocks {
   EncoderBlocks(const BertOptions& options, const BertBatch& batch,
                 const ActivationOptions& activations, ByteMeter& meter, int64_t output_rows = 0)
       : tokens_(batch.tokens),
+        read_(output_rows),
         options_(options),
         dtype_(activations.compute_type),
         training_(activations.training),
         meter_(meter),
-        layers_(StackOf(options), batch.tokens, /*memory_tokens=*/0, activations, meter,
-                output_rows) {}
+        layers_(StackOptionsOf(options), batch.tokens, /*memory_tokens=*/0, activations, meter,
+                is_pre_norm() ? 0 : output_rows) {}
 
-  // Returns the block of the last layer's output.
+  // Returns the block of the encoder's output.
   Block Forward() {
     Block x = Embed();
     if (options_.has_projection()) {
@@ -42,10 +40,12 @@ class EncoderBlocks {
       x = OfTokens();
       if (training_) embedded_ = embedded;
     }
-    return layers_.Forward(x);
+    x = layers_.Forward(x);
+    return is_pre_norm() ? ForwardFinalNorm(std::move(x)) : x;
   }
 
   void Backward(Block d_hidden) {
+    if (is_pre_norm()) d_hidden = BackwardFinalNorm();
     d_hidden = layers_.Backward(std::move(d_hidden));
     if (options_.has_projection()) {
       d_hidden = Embedded();
@@ -70,18 +70,96 @@ class EncoderBlocks {
     return y;
   }
 
+  bool is_pre_norm() const { return options_.family->form.is_pre_norm(); }
+  int64_t normed_rows() const { return read_ > 0 ? read_ : tokens_; }
+  Block Normed() { return meter_.Take(normed_rows() * options_.hidden_size, dtype_); }
+
+  Block ForwardFinalNorm(Block x) {
+    if (read_ > 0) x = Normed();
+    Block y = Normed();
+    final_norm_ = {meter_.Take(normed_rows(), DType::kFloat32),
+                   meter_.Take(normed_rows(), DType::kFloat32), std::move(x)};
+    if (!training_) final_norm_ = {};
+    return y;
+  }
+
+  Block BackwardFinalNorm() {
+    const Block own = Normed();
+    final_norm_ = {};
+    return read_ > 0 ? OfTokens() : own;
+  }
+
   // The block of a tensor [tokens, embedding width].
   Block Embedded() { return meter_.Take(tokens_ * options_.embedding_width(), dtype_); }
 
   int64_t tokens_;
+  int64_t read_;  // rows of the output that are used, 0 for all
   BertOptions options_;
   DType dtype_;
   bool training_;
   ByteMeter& meter_;
   StackBlocks layers_;
-  Block embedded_;             // the projection's input
-  std::array<Block, 3> norm_;  // statistics and input of the embeddings' norm
+  Block embedded_;  // the projection's input
+  // Statistics and input of the embeddings' norm, and of that behind pre-norm layers.
+  std::array<Block, 3> norm_, final_norm_;
 };
+
+// HeadTransform::Forward and Backward, block by block.
+class HeadTransformBlocks {
+ public:
+  using Block = ByteMeter::Block;
+
+  HeadTransformBlocks(const HeadTransformOptions& options, int64_t rows,
+                      const ActivationOptions& activations, ByteMeter& meter)
+      : options_(options), rows_(rows), activations_(activations), meter_(meter) {}
+
+  Block Forward(Block x) {
+    Block before = Out();
+    Block y = Out();
+    Block after, mean, rstd;
+    if (!options_.norm.empty()) {
+      after = std::exchange(y, Out());
+      mean = meter_.Take(rows_, DType::kFloat32);
+      rstd = meter_.Take(rows_, DType::kFloat32);
+    }
+    if (activations_.training) {
+      product_ = {std::move(x), std::move(before)};
+      norm_ = {std::move(after), std::move(mean), std::move(rstd)};
+    }
+    return y;
+  }
+
+  Block Backward() {
+    const Block d_norm = options_.norm.empty() ? nullptr : Out();
+    norm_ = {};
+    const Block d_before = Out();
+    product_[1] = nullptr;
+    Block dx = meter_.Take(rows_ * options_.in, activations_.compute_type);
+    product_ = {};
+    return dx;
+  }
+
+ private:
+  Block Out() { return meter_.Take(rows_ * options_.out, activations_.compute_type); }
+
+  HeadTransformOptions options_;
+  int64_t rows_;
+  ActivationOptions activations_;
+  ByteMeter& meter_;
+  std::array<Block, 2> product_;  // input and output of the product
+  std::array<Block, 3> norm_;     // input and statistics of the norm
+};
+
+// Parameters of what TokenTransformOf() makes; 0 if that is nothing.
+inline int64_t CountTokenTransform(const BertOptions& options) {
+  if (!options.family->transforms_tokens) return 0;
+  return CountParameters(ClassifierTransformOf(options));
+}
+
+// Elements of the matrix that it multiplies a token by.
+inline int64_t TokenTransformProduct(const BertOptions& options) {
+  return options.family->transforms_tokens ? options.hidden_size * options.hidden_size : 0;
+}
 
 // Parameters of the embeddings and the stack. Callers add their head as `output`.
 ModelParameters CountEncoder(const BertOptions& options);

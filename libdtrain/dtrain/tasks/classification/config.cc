@@ -118,6 +118,7 @@ Status ValidateTexts(const proto::ClassificationConfig& config) {
 BertClassifierOptions ClassifierOptionsOf(const proto::ClassificationConfig& config) {
   const auto& weights = config.trainer().label_weights();
   return {.bert = EncoderOptionsOf(config.model()),
+          .mean_pooling = config.model().mean_pooling(),
           .classifier_dropout = config.model().classifier_dropout(),
           .label_weights = {weights.begin(), weights.end()}};
 }

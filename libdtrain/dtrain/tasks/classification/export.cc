@@ -57,6 +57,7 @@ StatusOr<std::string> ExportClassifierToHuggingFace(const std::string& checkpoin
                                   .parameters = model->parameters(),
                                   .tokenization = internal::TokenizationOf(trained.config->data()),
                                   .classifier_dropout = shape.classifier_dropout,
+                                  .mean_pooling = shape.mean_pooling,
                                   .fields = LabelFields(trained, shape.num_labels)};
   DT_RETURN_IF_ERROR(
       internal::WriteBertExport(bert, trained.checkpoint, directory, options.overwrite));

@@ -11,14 +11,14 @@
 #include "dtrain/models/internal/head_product.h"
 #include "dtrain/nn/first_token.h"
 #include "dtrain/ops/dropout_residual.h"
+#include "dtrain/ops/sequence_mean.h"
 
 namespace dtrain {
 
 BertClassifier::BertClassifier(const BertClassifierOptions& options)
     : options_(options),
       encoder_(Scope(parameters_, std::string(options.bert.family->encoder)), options.bert),
-      pooler_(Scope(parameters_, ""), options.bert.family->classifier.dense,
-              options.bert.family->classifier.activation, options.bert),
+      pooler_(Scope(parameters_, ""), ClassifierTransformOf(options.bert)),
       dropout_site_(parameters_.NewSite()),
       input_site_(options.bert.family->classifier.drops_input ? parameters_.NewSite() : 0),
       weight_(Scope(parameters_, std::string(options.bert.family->classifier.output))
@@ -78,7 +78,7 @@ LossSums BertClassifier::Forward(const ClassifierInputs& inputs, Context& ctx,
   if (outputs != nullptr) *outputs = ClassificationOutputs();
   if (rows == 0) return {};
   const Shape shape = {rows, options_.num_labels};
-  Tensor first = encoder_.Forward(inputs.text, ctx, &inputs.first);
+  Tensor first = EncodeTexts(inputs, ctx);
   if (options_.bert.family->classifier.drops_input && ctx.training()) {
     DropoutResidualForward(first, Tensor(), Tensor(), DropoutAt(input_site_, inputs.first, ctx),
                            first, ctx.stream());
@@ -123,9 +123,28 @@ void BertClassifier::Backward(Context& ctx) {
     DropoutResidualBackward(d_first, DropoutAt(input_site_, first_, ctx), d_first, none,
                             ctx.stream());
   }
-  encoder_.Backward(std::move(d_first), sequences_, ctx, &first_);
+  BackwardTexts(std::move(d_first), ctx);
   sequences_ = Sequences();  // also frees its memory on the device
   first_ = OutputRows();
+}
+
+Tensor BertClassifier::EncodeTexts(const ClassifierInputs& inputs, Context& ctx) {
+  if (!options_.mean_pooling) return encoder_.Forward(inputs.text, ctx, &inputs.first);
+  const Tensor rows = encoder_.Forward(inputs.text, ctx);
+  Tensor means = ctx.Empty({inputs.text.sequences.count(), options_.bert.hidden_size});
+  SequenceMeanForward(rows, inputs.text.sequences, means, ctx.stream());
+  return means;
+}
+
+void BertClassifier::BackwardTexts(Tensor d_texts, Context& ctx) {
+  if (!options_.mean_pooling) {
+    encoder_.Backward(std::move(d_texts), sequences_, ctx, &first_);
+    return;
+  }
+  Tensor d_rows = ctx.Empty({sequences_.tokens(), options_.bert.hidden_size});
+  SequenceMeanBackward(d_texts, sequences_, d_rows, ctx.stream());
+  d_texts = Tensor();
+  encoder_.Backward(std::move(d_rows), sequences_, ctx);
 }
 
 void BertClassifier::FinishGradients() {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "dtrain/models/bert_encoder.h"
+#include "dtrain/models/head_transform.h"
 #include "dtrain/nn/loss_sums.h"
 #include "dtrain/ops/classification_loss.h"
 #include "dtrain/ops/dropout.h"
@@ -28,6 +29,8 @@ struct BertClassifierOptions {
   // num_labels independent labels, each present or not.
   ClassificationLossKind loss = ClassificationLossKind::kSoftmax;
   int64_t num_labels = 2;
+  // False: a text is represented by its first token's row; true: by the mean of all its rows.
+  bool mean_pooling = false;
   float classifier_dropout = 0.1f;        // on the pooler's output, and in some families its input
   std::vector<float> label_weights = {};  // weight of each class's or label's loss: [num_labels],
                                           // or empty for 1
@@ -41,7 +44,8 @@ struct BertClassifierOptions {
 // A ClassificationBatch in device memory.
 struct ClassifierInputs {
   BertInputs text;
-  OutputRows first;      // the first token of each text, the only rows the head reads
+  OutputRows first;      // the first token of each text, the only rows the head reads unless it
+                         // takes means
   Tensor targets;        // [n, labels_per_row], float32
   Tensor weights;        // [n], float32
   Tensor label_weights;  // [num_labels], float32, or absent
@@ -85,6 +89,9 @@ class BertClassifier {
 
  private:
   void FinishGradients();
+  // Returns [n, hidden], the rows that represent texts; and the reverse.
+  Tensor EncodeTexts(const ClassifierInputs& inputs, Context& ctx);
+  void BackwardTexts(Tensor d_texts, Context& ctx);
   // `first`: the rows that are pooled.
   Dropout DropoutAt(uint32_t site, const OutputRows& first, const Context& ctx) const {
     return ctx.MakeDropout(options_.classifier_dropout, site, first.sequences.row_numbers());
@@ -96,7 +103,7 @@ class BertClassifier {
   BertClassifierOptions options_;
   ParameterSet parameters_;
   BertEncoder encoder_;
-  BertPooler pooler_;
+  HeadTransform pooler_;
   uint32_t dropout_site_;
   uint32_t input_site_;  // where the family drops the pooler's input
   Parameter& weight_;

@@ -23,19 +23,21 @@ class ClassifierBlocks {
         outputs_(batch.texts * options.num_labels),
         dtype_(activations.compute_type),
         meter_(meter),
-        encoder_(options.bert, batch, activations, meter, /*output_rows=*/batch.texts) {}
+        mean_pooling_(options.mean_pooling),
+        encoder_(options.bert, batch, activations, meter,
+                 /*output_rows=*/options.mean_pooling ? 0 : batch.texts),
+        transform_(ClassifierTransformOf(options.bert), batch.texts, activations, meter) {}
 
   void Forward() {
-    const Block first = encoder_.Forward();
-    const Block before = OfTexts();
-    const Block pooled = OfTexts();
+    Block first = encoder_.Forward();
+    if (mean_pooling_) first = OfTexts();
+    const Block pooled = transform_.Forward(first);
     std::array<Block, 3> outputs;  // logits, and of each text the loss with and without weights
     outputs[0] = Outputs(DType::kFloat32);
     outputs[1] = meter_.Take(batch_.texts, DType::kFloat32);
     outputs[2] = meter_.Take(batch_.texts, DType::kFloat32);
     d_logits_ = Outputs(DType::kFloat32);  // or probabilities
     const Block scale = meter_.Take(1, DType::kFloat32);
-    pooler_ = {first, before};
     pooled_ = pooled;
   }
 
@@ -44,13 +46,9 @@ class ClassifierBlocks {
     if (dtype_ != DType::kFloat32) d_logits = Outputs(dtype_);
     Block d_pooled = OfTexts();
     pooled_ = nullptr;
-    Block d_first;
-    {
-      const Block d_before = OfTexts();
-      d_first = OfTexts();
-      pooler_ = {};
-    }
+    Block d_first = transform_.Backward();
     d_pooled = nullptr;
+    if (mean_pooling_) d_first = encoder_.OfTokens();
     encoder_.Backward(std::move(d_first));
   }
 
@@ -63,8 +61,9 @@ class ClassifierBlocks {
   int64_t outputs_;
   DType dtype_;
   ByteMeter& meter_;
+  bool mean_pooling_;
   EncoderBlocks encoder_;
-  std::array<Block, 2> pooler_;  // its input and its product
+  internal::HeadTransformBlocks transform_;
   Block pooled_, d_logits_;
 };
 
@@ -73,7 +72,8 @@ class ClassifierBlocks {
 ModelParameters CountParameters(const BertClassifierOptions& options) {
   const int64_t hidden = options.bert.hidden_size;
   ModelParameters parameters = internal::CountEncoder(options.bert);
-  parameters.output = hidden * hidden + hidden + options.num_labels * (hidden + 1);
+  parameters.output =
+      CountParameters(ClassifierTransformOf(options.bert)) + options.num_labels * (hidden + 1);
   return parameters;
 }
 
@@ -82,7 +82,8 @@ ModelFlops CountFlops(const BertClassifierOptions& options, const BertBatch& bat
   const auto hidden = static_cast<double>(options.bert.hidden_size);
   const double output = 2.0 * static_cast<double>(batch.texts) * hidden *
                         (hidden + static_cast<double>(options.num_labels));
-  return internal::CountEncoderFlops(options.bert, batch, /*output_rows=*/batch.texts, output,
+  return internal::CountEncoderFlops(options.bert, batch,
+                                     /*output_rows=*/options.mean_pooling ? 0 : batch.texts, output,
                                      recompute, recompute_every);
 }
 
@@ -110,7 +111,7 @@ BertHead ClassifierHead(const BertClassifierOptions& model) {
   const int64_t hidden = model.bert.hidden_size;
   BertHead head{.row = "text", .encoder = model.bert, .parameters = CountParameters(model)};
   AddLinear(model.num_labels, hidden, head.gradients);
-  AddLinear(hidden, hidden, head.gradients);
+  AddHeadTransform(ClassifierTransformOf(model.bert), head.gradients);
   head.costs = [model](const BertBatch& batch) { return CostsOf(model, batch); };
   return head;
 }

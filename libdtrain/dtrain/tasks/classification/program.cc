@@ -165,6 +165,7 @@ StatusOr<Workload> WorkloadOf(const proto::ClassificationConfig& config,
 Status TrainClassifier(const proto::ClassificationConfig& given, Runtime& runtime) {
   const Seeds seeds = given.trainer().seeds_size() > 1 ? Seeds::kSeveral : Seeds::kOne;
   const auto check = [](const proto::ClassificationConfig& config) {
+    DT_RETURN_IF_ERROR(internal::CheckPooling(config.model()));
     return internal::CheckSegments(config, config.model().pretrained());
   };
   const auto train = [&](const proto::ClassificationConfig& run, RunRecorder& recorder,

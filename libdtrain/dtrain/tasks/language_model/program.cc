@@ -68,7 +68,7 @@ GradientShapes GradientsOf(const GptOptions& model) {
   gradients.push_back({.columns = 0, .product = static_cast<double>(words)});
   AddNorm(model.hidden_size, gradients);
   for (int i = 0; i < model.num_layers; ++i) {
-    AddLayer(model.hidden_size, model.ffn_size, /*decoder=*/false, gradients);
+    AddLayer(LayerOptionsOf(model), gradients);
   }
   AddTable(model.max_positions, model.hidden_size, gradients);
   AddTable(model.vocab_size, model.hidden_size, gradients);

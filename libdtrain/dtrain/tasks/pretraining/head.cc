@@ -9,7 +9,6 @@
 #include "dtrain/base/check.h"
 #include "dtrain/models/internal/head_product.h"
 #include "dtrain/nn/first_token.h"
-#include "dtrain/ops/bias_activation.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/classification_loss.h"
 
@@ -47,42 +46,12 @@ struct ReadRows {
 
 }  // namespace
 
-BertPredictionTransform::BertPredictionTransform(const Scope& scope, const BertOptions& options)
-    : activation_(options.activation),
-      dense_(scope, options.family->masked_words.dense, options.hidden_size,
-             options.embedding_width(), Initializer::Normal(options.initializer_range)),
-      norm_(scope, options.family->masked_words.norm, options.embedding_width(),
-            options.layer_norm_epsilon) {}
-
-Tensor BertPredictionTransform::Forward(const Tensor& x, Context& ctx) {
-  const Tensor before = dense_.ForwardNoBias(x, ctx);
-  Tensor y = ctx.Empty(before.shape());
-  BiasActivationForward(before, dense_.bias(), activation_, {}, y, ctx.stream());
-  if (ctx.training()) {
-    x_ = x;
-    before_ = before;
-  }
-  return norm_.Forward(y, ctx);
-}
-
-Tensor BertPredictionTransform::Backward(const Tensor& dy, Context& ctx) {
-  DT_CHECK(before_) << "Backward() without Forward()";
-  const Tensor d_norm = norm_.Backward(dy, Tensor(), ctx);
-  norm_.Release();
-  Tensor d_before = ctx.Empty(before_.shape());
-  Tensor d_bias = dense_.bias_gradient();
-  BiasActivationBackward(d_norm, before_, dense_.bias(), activation_, {}, d_before, d_bias,
-                         ctx.stream());
-  before_ = Tensor();
-  Tensor dx = ctx.Empty({d_before.dim(0), dense_.in()});
-  dense_.Backward(x_, d_before, {.bias_gradient = false}, dx, ctx);
-  x_ = Tensor();
-  return dx;
-}
-
 BertNextSentence::BertNextSentence(const Scope& encoder, const Scope& heads,
                                    const BertOptions& options)
-    : pooler_(encoder, "pooler.dense", Activation::kTanh, options),
+    : pooler_(encoder, {.dense = "pooler.dense",
+                        .in = options.hidden_size,
+                        .out = options.hidden_size,
+                        .initializer_range = options.initializer_range}),
       weight_((heads / "seq_relationship")
                   .Add("weight", {kNextClasses, options.hidden_size},
                        Initializer::Normal(options.initializer_range))),
@@ -125,7 +94,7 @@ Tensor BertNextSentence::Backward(const Sequences& sequences, Context& ctx) {
 BertPretraining::BertPretraining(const BertPretrainingOptions& options)
     : options_(options),
       encoder_(Scope(parameters_, std::string(options.bert.family->encoder)), options.bert),
-      transform_(Scope(parameters_, ""), options.bert),
+      transform_(Scope(parameters_, ""), MaskedWordsTransformOf(options.bert)),
       output_bias_(Scope(parameters_, "")
                        .Add(options.bert.family->masked_words.bias, {options.bert.vocab_size},
                             Initializer::Constant(0.0f))),
@@ -199,7 +168,7 @@ LossSums BertPretraining::Forward(const PretrainingInputs& inputs, Context& ctx,
   GatherRows(hidden, inputs.masked_rows, masked, ctx.stream());
   Tensor predictions;
   if (outputs != nullptr) predictions = ctx.Empty({masked.dim(0)}, DType::kInt32);
-  sums += output_.Forward(transform_.Forward(masked, ctx), inputs.masked_ids, predictions, ctx);
+  sums += output_.Forward(transform_.Forward(masked, {}, ctx), inputs.masked_ids, predictions, ctx);
   if (outputs != nullptr) outputs->predictions = Download<int32_t>(predictions, ctx.stream());
   if (ctx.training()) {
     sequences_ = inputs.text.sequences;
@@ -224,7 +193,7 @@ void BertPretraining::Backward(Context& ctx) {
   }
   output_bias_.GradientReady();  // forward has computed it, and the projection's part of the
                                  // gradient of the word embeddings
-  Tensor d_masked = transform_.Backward(output_.Backward(), ctx);
+  Tensor d_masked = transform_.Backward(output_.Backward(), {}, ctx);
   ScatterAddRows(d_masked, std::exchange(masked_rows_, Tensor()), d_hidden, ctx.stream());
   d_masked = Tensor();
   encoder_.Backward(std::move(d_hidden), sequences_, ctx, &read_);

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "dtrain/models/bert_encoder.h"
+#include "dtrain/models/head_transform.h"
 #include "dtrain/nn/loss_sums.h"
 #include "dtrain/nn/output_loss.h"
 #include "dtrain/tasks/pretraining/batch.h"
@@ -52,23 +53,6 @@ struct PretrainingOutputs {
   std::vector<float> next_losses;
 };
 
-// The layers between the hidden states of masked tokens and the projection to the vocabulary.
-class BertPredictionTransform {
- public:
-  // Parameters: those of a Linear and of a LayerNorm, under the family's names.
-  BertPredictionTransform(const Scope& scope, const BertOptions& options);
-
-  // x: [rows, hidden]. Returns [rows, embedding width], of the same type.
-  Tensor Forward(const Tensor& x, Context& ctx);
-  Tensor Backward(const Tensor& dy, Context& ctx);
-
- private:
-  Activation activation_;
-  Linear dense_;
-  LayerNorm norm_;
-  Tensor x_, before_;  // dense's input and output in the last forward while training
-};
-
 // The head that predicts whether a text follows another. Its two logits per pair are always
 // float32, because everything depends on them.
 class BertNextSentence {
@@ -84,7 +68,7 @@ class BertNextSentence {
   Tensor Backward(const Sequences& sequences, Context& ctx);
 
  private:
-  BertPooler pooler_;
+  HeadTransform pooler_;
   Parameter& weight_;
   Parameter& bias_;
   Tensor pooled_, d_logits_;  // from the last forward while training
@@ -120,7 +104,7 @@ class BertPretraining {
   BertPretrainingOptions options_;
   ParameterSet parameters_;
   BertEncoder encoder_;
-  BertPredictionTransform transform_;
+  HeadTransform transform_;
   Parameter& output_bias_;
   OutputLoss output_;
   std::unique_ptr<BertNextSentence> next_sentence_;  // null without next_sentence

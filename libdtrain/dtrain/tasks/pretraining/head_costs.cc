@@ -26,7 +26,10 @@ class PretrainingBlocks {
         activations_(activations),
         meter_(meter),
         read_(batch.text.texts + batch.masked),
-        encoder_(options.bert, batch.text, activations, meter, read_) {}
+        encoder_(options.bert, batch.text, activations, meter, read_),
+        transform_(MaskedWordsTransformOf(options.bert), batch.masked, activations, meter),
+        pooler_({.in = options.bert.hidden_size, .out = options.bert.hidden_size}, batch.text.texts,
+                activations, meter) {}
 
   // One block: ids of pieces, types and positions, offsets; rows that are read and their offsets;
   // rows and ids of masked tokens; labels and weights of pairs; and, while training, the numbers of
@@ -56,20 +59,15 @@ class PretrainingBlocks {
     if (options_.next_sentence) GuessNext();
     const Block masked = OfMasked();
     const Block predictions = is_training() ? nullptr : meter_.Take(batch_.masked, DType::kInt32);
-    const Block normed = Transform(masked);
+    const Block normed = transform_.Forward(masked);
     RunLoss();
   }
 
   void Backward() {
     Block d_hidden = options_.next_sentence ? BackwardNext() : OfRead();
     {
-      Block d_masked = std::exchange(d_masked_, nullptr);
-      const Block d_norm = Narrowed();
-      norm_ = {};
-      const Block d_before = Narrowed();
-      transform_[1] = nullptr;
-      const Block dx = OfMasked();
-      transform_ = {};
+      const Block d_masked = std::exchange(d_masked_, nullptr);
+      const Block dx = transform_.Backward();
     }
     encoder_.Backward(std::move(d_hidden));
   }
@@ -85,29 +83,15 @@ class PretrainingBlocks {
   bool is_training() const { return activations_.training; }
   bool is_narrow() const { return activations_.compute_type != DType::kFloat32; }
 
-  // BertPredictionTransform::Forward, block by block.
-  Block Transform(const Block& masked) {
-    const Block before = Narrowed();
-    const Block after = Narrowed();
-    Block normed = Narrowed();
-    const std::array<Block, 2> statistics = {TakeFloats(batch_.masked), TakeFloats(batch_.masked)};
-    if (is_training()) {
-      transform_ = {masked, before};
-      norm_ = {after, statistics[0], statistics[1]};
-    }
-    return normed;
-  }
-
   // BertNextSentence::Forward, block by block.
   void GuessNext() {
     const int64_t texts = batch_.text.texts;
     const Block scale = TakeFloats(1);
-    pooler_ = {OfTexts(), OfTexts()};
-    pooled_ = OfTexts();
+    pooled_ = pooler_.Forward(OfTexts());
     const std::array<Block, 3> of_texts = {TakeFloats(texts * kNextOutputs), TakeFloats(texts),
                                            TakeFloats(texts)};
     d_logits_ = TakeFloats(texts * kNextOutputs);  // or probabilities
-    if (!is_training()) pooler_[0] = pooler_[1] = pooled_ = d_logits_ = nullptr;
+    if (!is_training()) pooled_ = d_logits_ = nullptr;
   }
 
   // BertNextSentence::Backward, block by block.
@@ -116,10 +100,7 @@ class PretrainingBlocks {
     if (is_narrow()) d_logits = Take(batch_.text.texts * kNextOutputs);
     const Block d_pooled = OfTexts();
     pooled_ = nullptr;
-    Block d_before = OfTexts();
-    const Block d_first = OfTexts();
-    pooler_ = {};
-    d_before = nullptr;
+    const Block d_first = pooler_.Backward();
     return OfRead();
   }
 
@@ -144,9 +125,7 @@ class PretrainingBlocks {
   ByteMeter& meter_;
   int64_t read_;  // number of rows that the last layer computes
   internal::EncoderBlocks encoder_;
-  std::array<Block, 2> pooler_;     // the input and output of its product
-  std::array<Block, 2> transform_;  // the input and output of its product
-  std::array<Block, 3> norm_;       // input and statistics of the transform's layer norm
+  internal::HeadTransformBlocks transform_, pooler_;
   Block pooled_, d_logits_, d_masked_;
 };
 
@@ -154,9 +133,9 @@ class PretrainingBlocks {
 
 ModelParameters CountParameters(const BertPretrainingOptions& options) {
   const int64_t hidden = options.bert.hidden_size;
-  const int64_t width = options.bert.embedding_width();
   ModelParameters parameters = internal::CountEncoder(options.bert);
-  parameters.output = width * (hidden + 1) + 2 * width + options.bert.vocab_size;
+  parameters.output =
+      CountParameters(MaskedWordsTransformOf(options.bert)) + options.bert.vocab_size;
   if (options.next_sentence) parameters.output += (hidden + kNextOutputs) * (hidden + 1);
   return parameters;
 }
@@ -205,8 +184,7 @@ BertHead PretrainingHead(const BertPretrainingOptions& model, const MaskingOptio
     AddLinear(2, hidden, head.gradients);
     AddLinear(hidden, hidden, head.gradients);
   }
-  AddNorm(width, head.gradients);  // the transform's
-  AddLinear(width, hidden, head.gradients);
+  AddHeadTransform(MaskedWordsTransformOf(model.bert), head.gradients);
   head.costs = [model, masking](const BertBatch& batch) {
     return CostsOf(model, MaskedBatchOf(batch, masking));
   };

@@ -21,10 +21,12 @@ constexpr int64_t kSides = 2;  // start and end
 BertQuestionAnswering::BertQuestionAnswering(const BertOptions& options)
     : options_(options),
       encoder_(Scope(parameters_, std::string(options.family->encoder)), options),
-      weight_(Scope(parameters_, "qa_outputs")
+      transform_(TokenTransformOf(parameters_, options)),
+      weight_(Scope(parameters_, std::string(options.family->question_scores))
                   .Add("weight", {kSides, options.hidden_size},
                        Initializer::Normal(options.initializer_range))),
-      bias_(Scope(parameters_, "qa_outputs").Add("bias", {kSides}, Initializer::Constant(0.0f))) {}
+      bias_(Scope(parameters_, std::string(options.family->question_scores))
+                .Add("bias", {kSides}, Initializer::Constant(0.0f))) {}
 
 void BertQuestionAnswering::Allocate(const Device& device, DType compute_type, uint64_t seed) {
   parameters_.Allocate(device, compute_type, seed);
@@ -49,7 +51,8 @@ LossSums BertQuestionAnswering::Forward(const SpanInputs& inputs, Context& ctx,
   const Sequences& sequences = inputs.text.sequences;
   if (scores != nullptr) *scores = SpanScores();
   if (sequences.count() == 0) return {};
-  const Tensor hidden = encoder_.Forward(inputs.text, ctx);
+  Tensor hidden = encoder_.Forward(inputs.text, ctx);
+  if (transform_) hidden = transform_->Forward(hidden, {}, ctx);
   Tensor logits = ctx.Empty({kSides, sequences.tokens()}, DType::kFloat32);
   Gemm(weight_.value(), hidden, {.transpose_b = true}, logits, ctx.stream());
   SpanLossOutputs results{.loss = ctx.Empty({kSides, sequences.count()}, DType::kFloat32)};
@@ -97,6 +100,7 @@ void BertQuestionAnswering::Backward(Context& ctx) {
   Tensor d_hidden = ctx.Empty(hidden_.shape());
   Gemm(d_logits, weight_.value(), {.transpose_a = true}, d_hidden, ctx.stream());
   hidden_ = Tensor();
+  if (transform_) d_hidden = transform_->Backward(d_hidden, {}, ctx);
   encoder_.Backward(std::move(d_hidden), sequences_, ctx);
   sequences_ = Sequences();  // also frees its memory on the device
 }

@@ -12,9 +12,11 @@
 #define DTRAIN_TASKS_QUESTION_ANSWERING_HEAD_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "dtrain/models/bert_encoder.h"
+#include "dtrain/models/head_transform.h"
 #include "dtrain/nn/loss_sums.h"
 #include "dtrain/tasks/question_answering/batch.h"
 
@@ -62,6 +64,7 @@ class BertQuestionAnswering {
   BertOptions options_;
   ParameterSet parameters_;
   BertEncoder encoder_;
+  std::optional<HeadTransform> transform_;  // in families whose tokens have one
   Parameter& weight_;
   // The bias is the same for every token, so the softmax over tokens cancels it. Its gradient is 0
   // and it never changes. It exists because weight files contain it.

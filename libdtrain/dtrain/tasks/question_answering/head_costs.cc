@@ -3,6 +3,7 @@
 #include "dtrain/tasks/question_answering/head_costs.h"
 
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "dtrain/models/internal/encoder_blocks.h"
@@ -19,9 +20,14 @@ int64_t PeakOfQuestionAnswering(const BertOptions& options, const BertBatch& bat
   if (batch.texts == 0) return 0;
   ByteMeter meter;
   EncoderBlocks encoder(options, batch, activations, meter);
+  std::optional<internal::HeadTransformBlocks> transform;
+  if (options.family->transforms_tokens) {
+    transform.emplace(ClassifierTransformOf(options), batch.tokens, activations, meter);
+  }
   const Block inputs = internal::TakeInputs(batch, std::array<int64_t, 1>{2 * batch.texts},
                                             activations.training, meter);
   Block hidden = encoder.Forward();
+  if (transform) hidden = transform->Forward(hidden);
   Block d_logits = meter.Take(2 * batch.tokens, DType::kFloat32);
   {
     const Block loss = meter.Take(2 * batch.texts, DType::kFloat32);
@@ -33,6 +39,7 @@ int64_t PeakOfQuestionAnswering(const BertOptions& options, const BertBatch& bat
   }
   Block d_hidden = encoder.OfTokens();
   hidden = nullptr;
+  if (transform) d_hidden = transform->Backward();
   encoder.Backward(std::move(d_hidden));
   return meter.peak();
 }
@@ -41,7 +48,7 @@ int64_t PeakOfQuestionAnswering(const BertOptions& options, const BertBatch& bat
 
 ModelParameters CountQuestionAnswering(const BertOptions& options) {
   ModelParameters parameters = internal::CountEncoder(options);
-  parameters.output = 2 * (options.hidden_size + 1);
+  parameters.output = 2 * (options.hidden_size + 1) + internal::CountTokenTransform(options);
   return parameters;
 }
 
@@ -54,8 +61,9 @@ ModelCosts CostsOfQuestionAnswering(const BertOptions& options, const BertBatch&
               },
           .flops =
               [options, batch](Recompute recompute, int recompute_every) {
-                const double output = 4.0 * static_cast<double>(batch.tokens) *
-                                      static_cast<double>(options.hidden_size);
+                const double output = 2.0 * static_cast<double>(batch.tokens) *
+                                      static_cast<double>(2 * options.hidden_size +
+                                                          internal::TokenTransformProduct(options));
                 return internal::CountEncoderFlops(options, batch, /*output_rows=*/0, output,
                                                    recompute, recompute_every);
               }};
@@ -64,6 +72,7 @@ ModelCosts CostsOfQuestionAnswering(const BertOptions& options, const BertBatch&
 BertHead QuestionAnsweringHead(const BertOptions& model) {
   BertHead head{.row = "window", .encoder = model, .parameters = CountQuestionAnswering(model)};
   AddLinear(2, model.hidden_size, head.gradients);
+  AddTokenTransform(model, head.gradients);
   head.costs = [model](const BertBatch& batch) { return CostsOfQuestionAnswering(model, batch); };
   return head;
 }

@@ -95,7 +95,7 @@ StatusOr<TrainResult> TrainSeed(const proto::SquadConfig& config, RunRecorder& r
                               .updates_per_epoch = task->updates_per_epoch(),
                               .lengths = TextLengthsOf(task->lengths()),
                               .main_metric = task->dev() == nullptr ? "" : "f1",
-                              .heads = {"qa_outputs."},
+                              .heads = NewTokenHeadsOf(*task->model().options().family),
                               .seed = seed,
                               .costs = QuestionAnsweringHead(task->model().options()).costs,
                               .warm_up = internal::WarmUpOf(task->model(), runtime.device)},

@@ -4,17 +4,28 @@
 
 namespace dtrain {
 
+void AddHeadTransform(const HeadTransformOptions& transform, GradientShapes& gradients) {
+  if (!transform.norm.empty()) AddNorm(transform.out, gradients, transform.has_biases);
+  AddLinear(transform.out, transform.in, gradients, transform.has_biases);
+}
+
+void AddTokenTransform(const BertOptions& encoder, GradientShapes& gradients) {
+  if (!encoder.family->transforms_tokens) return;
+  AddHeadTransform(ClassifierTransformOf(encoder), gradients);
+}
+
 GradientShapes GradientsOf(const BertHead& head) {
   const BertOptions& bert = head.encoder;
   GradientShapes gradients = head.gradients;
-  for (int i = 0; i < bert.num_layers; ++i) {
-    AddLayer(bert.hidden_size, bert.ffn_size, /*decoder=*/false, gradients);
-  }
+  const EncoderForm& form = bert.family->form;
+  if (form.is_pre_norm()) AddNorm(bert.hidden_size, gradients, form.has_biases);
+  const TransformerStackOptions stack = StackOptionsOf(bert);
+  for (int i = stack.num_layers; i-- > 0;) AddLayer(LayerOptionsOf(stack, i), gradients);
   const int64_t width = bert.embedding_width();
   if (bert.has_projection()) AddLinear(bert.hidden_size, width, gradients);
-  AddNorm(width, gradients);
+  AddNorm(width, gradients, form.has_biases);
   if (bert.has_types()) AddTable(bert.type_vocab_size, width, gradients);
-  AddTable(bert.position_offset + bert.max_positions, width, gradients);
+  if (bert.position_rows() > 0) AddTable(bert.position_rows(), width, gradients);
   AddTable(bert.vocab_size, width, gradients);
   return gradients;
 }

@@ -11,6 +11,7 @@
 
 #include "dtrain/models/bert_costs.h"
 #include "dtrain/models/bert_encoder.h"
+#include "dtrain/models/head_transform.h"
 #include "dtrain/tasks/shared/gradient_shapes.h"
 
 namespace dtrain {
@@ -22,6 +23,11 @@ struct BertHead {
   GradientShapes gradients = {};                                // of the head alone
   std::function<ModelCosts(const BertBatch&)> costs = nullptr;  // of the whole model
 };
+
+// The gradients of HeadTransform, and of what TokenTransformOf() makes (models/head_transform.h).
+// They are added to the end of `gradients`.
+void AddHeadTransform(const HeadTransformOptions& transform, GradientShapes& gradients);
+void AddTokenTransform(const BertOptions& encoder, GradientShapes& gradients);
 
 // The gradients of the whole model: the head's, then the encoder's.
 GradientShapes GradientsOf(const BertHead& head);

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "dtrain/base/check.h"
+#include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/base/period.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/config/config.h"
@@ -47,7 +49,8 @@ void SetFamily(const EncoderFamily& family, proto::BertModelConfig& model) {
 }
 
 std::string WordTableName(const proto::BertModelConfig& model) {
-  return std::string(FamilyOf(model).encoder) + ".embeddings.word_embeddings.weight";
+  const EncoderFamily& family = FamilyOf(model);
+  return absl::StrCat(ToAbsl(family.encoder), ".embeddings.", ToAbsl(family.form.words), ".weight");
 }
 
 BertOptions EncoderOptionsOf(const proto::BertModelConfig& model) {
@@ -62,6 +65,10 @@ BertOptions EncoderOptionsOf(const proto::BertModelConfig& model) {
           .type_vocab_size = model.type_vocab_size(),
           .embedding_size = model.embedding_size(),
           .position_offset = model.position_offset(),
+          .local_attention = model.local_attention(),
+          .whole_every = model.whole_every(),
+          .local_theta = model.local_theta(),
+          .whole_theta = model.whole_theta(),
           .layer_norm_epsilon = model.layer_norm_epsilon(),
           .dropout = model.dropout(),
           .attention_dropout = model.attention_dropout(),

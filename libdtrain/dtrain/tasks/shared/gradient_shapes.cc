@@ -12,24 +12,33 @@ void AddTable(int64_t rows, int64_t columns, GradientShapes& shapes) {
   AddVector(rows * columns, shapes);
 }
 
-void AddLinear(int64_t outputs, int64_t inputs, GradientShapes& shapes) {
+void AddLinear(int64_t outputs, int64_t inputs, GradientShapes& shapes, bool with_bias) {
   shapes.push_back(
       {.rows = outputs, .columns = inputs, .product = static_cast<double>(outputs * inputs)});
-  AddVector(outputs, shapes);
+  if (with_bias) AddVector(outputs, shapes);
 }
 
-void AddNorm(int64_t hidden_size, GradientShapes& shapes) {
+void AddNorm(int64_t hidden_size, GradientShapes& shapes, bool with_bias) {
   AddVector(hidden_size, shapes);
-  AddVector(hidden_size, shapes);
+  if (with_bias) AddVector(hidden_size, shapes);
 }
 
-void AddLayer(int64_t hidden_size, int64_t ffn_size, bool decoder, GradientShapes& shapes) {
-  AddNorm(hidden_size, shapes);
-  AddLinear(hidden_size, ffn_size, shapes);
-  AddLinear(ffn_size, hidden_size, shapes);
-  for (int attention = 0; attention < (decoder ? 2 : 1); ++attention) {
-    AddNorm(hidden_size, shapes);
-    for (int matrix = 0; matrix < 4; ++matrix) AddLinear(hidden_size, hidden_size, shapes);
+void AddLayer(const TransformerLayerOptions& layer, GradientShapes& shapes) {
+  const int64_t hidden = layer.hidden_size;
+  const auto add = [&](int64_t outputs, int64_t inputs, bool with_bias) {
+    AddLinear(outputs, inputs, shapes, with_bias);
+  };
+  AddNorm(hidden, shapes, layer.norm_bias);
+  add(hidden, layer.ffn_size, layer.feed_forward_bias);
+  add((layer.gated ? 2 : 1) * layer.ffn_size, hidden, layer.feed_forward_bias);
+  for (int attention = 0; attention < (layer.decoder ? 2 : 1); ++attention) {
+    if (attention > 0 || layer.attention_norm) AddNorm(hidden, shapes, layer.norm_bias);
+    add(hidden, hidden, layer.attention_bias);
+    if (layer.names.attention.input.empty()) {
+      for (int matrix = 0; matrix < 3; ++matrix) add(hidden, hidden, layer.attention_bias);
+    } else {
+      add(3 * hidden, hidden, layer.attention_bias);
+    }
   }
 }
 

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "dtrain/nn/transformer_layer.h"
+
 namespace dtrain {
 
 // A gradient, the product that computes it, or both.
@@ -22,10 +24,9 @@ using GradientShapes = std::vector<GradientShape>;
 // Each adds to the end of `shapes`.
 void AddVector(int64_t elements, GradientShapes& shapes);
 void AddTable(int64_t rows, int64_t columns, GradientShapes& shapes);
-void AddLinear(int64_t outputs, int64_t inputs, GradientShapes& shapes);
-void AddNorm(int64_t hidden_size, GradientShapes& shapes);
-// A layer of nn/transformer_layer.h.
-void AddLayer(int64_t hidden_size, int64_t ffn_size, bool decoder, GradientShapes& shapes);
+void AddLinear(int64_t outputs, int64_t inputs, GradientShapes& shapes, bool with_bias = true);
+void AddNorm(int64_t hidden_size, GradientShapes& shapes, bool with_bias = true);
+void AddLayer(const TransformerLayerOptions& layer, GradientShapes& shapes);
 
 }  // namespace dtrain
 

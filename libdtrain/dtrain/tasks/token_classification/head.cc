@@ -15,6 +15,7 @@ namespace dtrain {
 BertTokenClassifier::BertTokenClassifier(const BertTokenClassifierOptions& options)
     : options_(options),
       encoder_(Scope(parameters_, std::string(options.bert.family->encoder)), options.bert),
+      transform_(TokenTransformOf(parameters_, options.bert)),
       dropout_site_(parameters_.NewSite()),
       weight_(Scope(parameters_, "classifier")
                   .Add("weight", {options.num_tags, options.bert.hidden_size},
@@ -58,6 +59,7 @@ LossSums BertTokenClassifier::Forward(const TaggingInputs& inputs, Context& ctx,
   if (outputs != nullptr) *outputs = TaggingOutputs();
   if (words == 0) return {};
   Tensor hidden = encoder_.Forward(inputs.text, ctx, &inputs.words);
+  if (transform_) hidden = transform_->Forward(hidden, {}, ctx);
   if (ctx.training()) {
     const Tensor before = hidden;
     hidden = ctx.Empty(before.shape());
@@ -93,6 +95,7 @@ void BertTokenClassifier::Backward(Context& ctx) {
   Tensor d_hidden = internal::HeadBackward(d_logits, hidden_, weight_, bias_, ctx);
   Tensor no_bias;
   DropoutResidualBackward(d_hidden, WordDropout(words_, ctx), d_hidden, no_bias, ctx.stream());
+  if (transform_) d_hidden = transform_->Backward(d_hidden, {}, ctx);
   encoder_.Backward(std::move(d_hidden), sequences_, ctx, &words_);
   sequences_ = Sequences();  // and its memory on the device
   words_ = OutputRows();

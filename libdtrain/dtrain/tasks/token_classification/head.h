@@ -12,9 +12,11 @@
 #define DTRAIN_TASKS_TOKEN_CLASSIFICATION_HEAD_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "dtrain/models/bert_encoder.h"
+#include "dtrain/models/head_transform.h"
 #include "dtrain/nn/loss_sums.h"
 #include "dtrain/ops/dropout.h"
 #include "dtrain/tasks/token_classification/batch.h"
@@ -72,6 +74,7 @@ class BertTokenClassifier {
   BertTokenClassifierOptions options_;
   ParameterSet parameters_;
   BertEncoder encoder_;
+  std::optional<HeadTransform> transform_;  // in families whose tokens have one
   uint32_t dropout_site_;
   Parameter& weight_;
   Parameter& bias_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "dtrain/models/internal/encoder_blocks.h"
@@ -21,7 +22,8 @@ int64_t WordsOf(const BertBatch& batch) {
 
 ModelParameters CountParameters(const BertTokenClassifierOptions& options) {
   ModelParameters parameters = internal::CountEncoder(options.bert);
-  parameters.output = options.num_tags * (options.bert.hidden_size + 1);
+  parameters.output = options.num_tags * (options.bert.hidden_size + 1) +
+                      internal::CountTokenTransform(options.bert);
   return parameters;
 }
 
@@ -29,8 +31,8 @@ ModelFlops CountFlops(const BertTokenClassifierOptions& options, const BertBatch
                       Recompute recompute, int recompute_every) {
   const int64_t words = WordsOf(batch);
   const double output = 2.0 * static_cast<double>(words) *
-                        static_cast<double>(options.bert.hidden_size) *
-                        static_cast<double>(options.num_tags);
+                        static_cast<double>(options.bert.hidden_size * options.num_tags +
+                                            internal::TokenTransformProduct(options.bert));
   return internal::CountEncoderFlops(options.bert, batch, words, output, recompute,
                                      recompute_every);
 }
@@ -50,7 +52,12 @@ int64_t PeakActivationBytes(const BertTokenClassifierOptions& options, const Ber
     return meter.Take(words * columns, type);
   };
   const int64_t hidden_size = options.bert.hidden_size;
+  std::optional<internal::HeadTransformBlocks> transform;
+  if (options.bert.family->transforms_tokens) {
+    transform.emplace(ClassifierTransformOf(options.bert), words, activations, meter);
+  }
   Block hidden = encoder.Forward();
+  if (transform) hidden = transform->Forward(hidden);
   if (is_training) hidden = of_words(hidden_size, activations.compute_type);  // after dropout
   Block d_logits;
   {
@@ -66,6 +73,7 @@ int64_t PeakActivationBytes(const BertTokenClassifierOptions& options, const Ber
   }
   Block d_hidden = of_words(hidden_size, activations.compute_type);
   hidden = nullptr;
+  if (transform) d_hidden = transform->Backward();
   encoder.Backward(std::move(d_hidden));
   return meter.peak();
 }
@@ -77,6 +85,7 @@ ModelCosts CostsOf(const BertTokenClassifierOptions& options, const BertBatch& b
 BertHead TokenClassifierHead(const BertTokenClassifierOptions& model) {
   BertHead head{.row = "sentence", .encoder = model.bert, .parameters = CountParameters(model)};
   AddLinear(model.num_tags, model.bert.hidden_size, head.gradients);
+  AddTokenTransform(model.bert, head.gradients);
   head.costs = [model](const BertBatch& batch) { return CostsOf(model, batch); };
   return head;
 }

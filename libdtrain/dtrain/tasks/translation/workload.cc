@@ -76,7 +76,7 @@ GradientShapes GradientsOf(const Seq2SeqOptions& model) {
     if (model.pre_norm) AddNorm(model.hidden_size, gradients);
     const int layers = decoder ? model.decoder_layers : model.encoder_layers;
     for (int i = 0; i < layers; ++i) {
-      AddLayer(model.hidden_size, model.ffn_size, decoder, gradients);
+      AddLayer(LayerOptionsOf(model, decoder), gradients);
     }
     if (!model.tie_embeddings) AddTable(model.vocab_size, model.hidden_size, gradients);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/tasks/classification/glue.h"
 #include "dtrain/tasks/classification/jigsaw.h"
 #include "dtrain/tasks/shared/bert_options.h"
@@ -44,6 +45,13 @@ StatusOr<int64_t> CountOutputs(const Config& data, int64_t unknown) {
   if (data.labels() == Config::value) return 1;
   if (data.labels() == Config::multi) return std::max(data.label_size(), 1);
   return data.label_names_size() > 0 ? data.label_names_size() : unknown;
+}
+
+Status CheckPooling(const proto::BertModelConfig& model) {
+  const EncoderFamily& family = FamilyOf(model);
+  if (!model.mean_pooling() || !family.keys.pooling.empty()) return OkStatus();
+  return UsageError(absl::StrFormat(
+      "model.mean_pooling is for ModernBERT; a %s reads the first token", ToAbsl(family.title)));
 }
 
 Status CheckSegments(const proto::ClassificationConfig& config, const std::string& weights) {

@@ -25,6 +25,9 @@ StatusOr<int64_t> CountOutputs(const proto::ClassificationDataConfig& data, int6
 // of texts but the model supports only one kind of segment.
 Status CheckSegments(const proto::ClassificationConfig& config, const std::string& weights);
 
+// Refuses model.mean_pooling for families whose class in transformers takes no means.
+Status CheckPooling(const proto::BertModelConfig& model);
+
 }  // namespace dtrain::internal
 
 #endif  // DTRAIN_TASKS_CLASSIFICATION_INTERNAL_CONFIG_H_

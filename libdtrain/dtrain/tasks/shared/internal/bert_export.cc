@@ -9,6 +9,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/config/internal/shortest_decimal.h"
 #include "dtrain/tasks/shared/internal/hf_folder.h"
+#include "dtrain/tasks/shared/internal/modernbert_shape.h"
 #include "dtrain/tasks/shared/internal/vocabulary_file.h"
 #include "dtrain/tokenizers/text_tokenizer.h"
 
@@ -17,7 +18,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json ConfigJson(const BertExport& model, const Json& padding_id) {
+// Ids of special tokens; null where the tokenizer has no such token.
+struct SpecialIds {
+  Json pad, cls, sep;
+};
+
+Json ConfigJson(const BertExport& model, const SpecialIds& special) {
   const BertOptions& encoder = model.encoder;
   const EncoderKeys& keys = encoder.family->keys;
   Json json = {{"architectures", {model.class_name()}},
@@ -42,8 +48,15 @@ Json ConfigJson(const BertExport& model, const Json& padding_id) {
   json["initializer_range"] = ShortestDecimal(encoder.initializer_range);
   set(keys.layer_norm_epsilon, ShortestDecimal(encoder.layer_norm_epsilon));
   json["pad_token_id"] =
-      encoder.family->positions_follow_padding ? Json(encoder.position_offset - 1) : padding_id;
-  json["position_embedding_type"] = "absolute";
+      encoder.family->positions_follow_padding ? Json(encoder.position_offset - 1) : special.pad;
+  if (model.mean_pooling) set(keys.pooling, *model.mean_pooling ? "mean" : "cls");
+  if (encoder.family->form.has_rotary_positions) {
+    AddModernBertKeys(encoder, json);
+    for (const char* const key : {"bos_token_id", "cls_token_id"}) json[key] = special.cls;
+    for (const char* const key : {"eos_token_id", "sep_token_id"}) json[key] = special.sep;
+  } else {
+    json["position_embedding_type"] = "absolute";
+  }
   json.update(model.fields);
   json["torch_dtype"] = "float32";
   return json;
@@ -64,7 +77,7 @@ bool IsGoogles(const WordPieceOptions& tokenization) {
 Json TokenizerConfigJson(const WordPieceOptions& tokenization, const BertOptions& encoder) {
   const Json strip_accents =
       tokenization.strip_accents ? Json(*tokenization.strip_accents) : Json(nullptr);
-  const std::string tokenizer = std::string(encoder.family->class_name) + "Tokenizer";
+  const std::string tokenizer(encoder.family->word_piece_class);
   Json json = {{"tokenizer_class", tokenizer},
                {"do_lower_case", tokenization.lower_case},
                {"do_basic_tokenize", true},
@@ -130,10 +143,11 @@ StatusOr<Json> KeptConfig(const Checkpoint& checkpoint) {
   return json;
 }
 
-// The padding token's id, or null.
-StatusOr<Json> PaddingIdOf(const Checkpoint& checkpoint) {
+StatusOr<SpecialIds> SpecialIdsOf(const Checkpoint& checkpoint) {
   DT_ASSIGN_OR_RETURN(const TextTokenizer tokenizer, LoadTokenizer(checkpoint));
-  return tokenizer.pad_id() >= 0 ? Json(tokenizer.pad_id()) : Json(nullptr);
+  const auto id = [](int32_t value) { return value >= 0 ? Json(value) : Json(nullptr); };
+  return SpecialIds{
+      .pad = id(tokenizer.pad_id()), .cls = id(tokenizer.cls_id()), .sep = id(tokenizer.sep_id())};
 }
 
 }  // namespace
@@ -143,9 +157,9 @@ Status WriteBertExport(const BertExport& model, const Checkpoint& checkpoint,
   const bool is_word_piece = VocabularyNameIn(checkpoint) == kWordPieceFile;
   DT_ASSIGN_OR_RETURN(std::vector<HfFile> files, is_word_piece ? WordPieceFiles(model, checkpoint)
                                                                : TokenizerFiles(model, checkpoint));
-  DT_ASSIGN_OR_RETURN(const Json padding, PaddingIdOf(checkpoint));
+  DT_ASSIGN_OR_RETURN(const SpecialIds special, SpecialIdsOf(checkpoint));
   DT_ASSIGN_OR_RETURN(Json config, KeptConfig(checkpoint));
-  config.update(ConfigJson(model, padding));
+  config.update(ConfigJson(model, special));
   files.emplace_back("config.json", internal::JsonText(config, 2) + "\n");
   return WriteHfFolder(directory, overwrite, HfTensors(model.parameters), files);
 }

@@ -22,6 +22,7 @@ struct BertExport {
   ParameterSet& parameters;            // in host memory
   WordPieceOptions tokenization = {};  // of the texts it was trained on
   std::optional<float> classifier_dropout = std::nullopt;
+  std::optional<bool> mean_pooling = std::nullopt;  // in classifiers
   // Further fields of config.json that this class reads.
   nlohmann::ordered_json fields = nlohmann::ordered_json::object();
 

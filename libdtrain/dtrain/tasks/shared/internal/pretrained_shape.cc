@@ -32,6 +32,7 @@
 #include "dtrain/run.pb.h"
 #include "dtrain/runs/checkpoint_directory.h"
 #include "dtrain/tasks/shared/bert_options.h"
+#include "dtrain/tasks/shared/internal/modernbert_shape.h"
 #include "dtrain/tasks/shared/internal/vocabulary_file.h"
 #include "dtrain/tokenizers/text_tokenizer.h"
 #include "nlohmann/json.hpp"
@@ -183,13 +184,36 @@ StatusOr<const EncoderFamily*> FamilyIn(const nlohmann::json& json, const std::s
   return family;
 }
 
+// What a configuration leaves open and the family has other defaults for than BERT.
+void TakeFamilyDefaults(const EncoderFamily& family, proto::BertModelConfig& model) {
+  const EncoderDefaults& defaults = family.defaults;
+  if (!model.has_layer_norm_epsilon()) model.set_layer_norm_epsilon(defaults.layer_norm_epsilon);
+  if (!model.has_dropout()) model.set_dropout(defaults.dropout);
+  if (!model.has_attention_dropout()) model.set_attention_dropout(defaults.dropout);
+  if (!model.has_classifier_dropout()) model.set_classifier_dropout(defaults.dropout);
+  if (family.keys.type_vocab_size.empty()) model.set_type_vocab_size(0);
+}
+
+// The configuration's own number of positions, where it need not be that of the weights: there is
+// no table of rotary positions in them.
+std::optional<int32_t> OwnPositions(const proto::BertModelConfig& model) {
+  if (!FamilyOf(model).form.has_rotary_positions || !model.has_max_positions()) return std::nullopt;
+  return model.max_positions();
+}
+
 Status ReadShape(const std::string& path, proto::BertModelConfig& model) {
   DT_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonObject(path));
   DT_ASSIGN_OR_RETURN(const EncoderFamily* const family, FamilyIn(json, path));
   SetFamily(*family, model);
+  const std::optional<int32_t> longer = OwnPositions(model);
   DT_RETURN_IF_ERROR(TakeSizes(json, *family, path, model));
+  if (longer) model.set_max_positions(*longer);
   DT_RETURN_IF_ERROR(TakePositionOffset(json, *family, path, model));
   DT_RETURN_IF_ERROR(TakeEpsilon(json, *family, path, model));
+  TakeFamilyDefaults(*family, model);
+  if (family->form.has_rotary_positions) {
+    DT_RETURN_IF_ERROR(TakeModernBertShape(json, path, model));
+  }
   const std::string activation(family->keys.activation);
   if (json.contains(activation) && json[activation].is_string()) {
     DT_RETURN_IF_ERROR(SetActivation(json[activation], activation, path, model));
@@ -273,12 +297,17 @@ void TakeShape(const proto::BertModelConfig& from, proto::BertModelConfig& model
   model.set_num_heads(from.num_heads());
   model.set_activation(from.activation());
   model.set_layer_norm_epsilon(from.layer_norm_epsilon());
-  model.set_max_positions(from.max_positions());
+  model.set_family(from.family());
+  model.set_max_positions(OwnPositions(model).value_or(from.max_positions()));
   model.set_type_vocab_size(from.type_vocab_size());
   model.set_vocab_size(from.vocab_size());
-  model.set_family(from.family());
   model.set_embedding_size(from.embedding_size());
   model.set_position_offset(from.position_offset());
+  model.set_local_attention(from.local_attention());
+  model.set_whole_every(from.whole_every());
+  if (!model.has_local_theta()) model.set_local_theta(from.local_theta());
+  if (!model.has_whole_theta()) model.set_whole_theta(from.whole_theta());
+  TakeFamilyDefaults(FamilyOf(model), model);
 }
 
 // Shape and tokenizer of a model that dtrain trained.
@@ -456,7 +485,10 @@ Status LoadPretrainedShape(const PretrainedSettings& settings) {
 
 StatusOr<bool> TryLoadPretrainedShape(const PretrainedSettings& settings) {
   const std::string path = settings.model.pretrained();
-  if (path.empty()) return false;
+  if (path.empty()) {
+    TakeFamilyDefaults(FamilyOf(settings.model), settings.model);
+    return false;
+  }
   fs::path folder = FolderOf(path);
   const fs::path before = IsGone(path) ? CheckpointBefore(settings) : fs::path();
   if (!before.empty()) {

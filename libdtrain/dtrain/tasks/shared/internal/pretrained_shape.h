@@ -54,7 +54,7 @@ auto ChangePretrainedSettings(Config& config, const Take& take) {
 
 // Gives `config` the shape of model.pretrained's config.json or bert_config.json. Where they are
 // not set, it also gets the vocab.txt beside them and what tokenizer_config.json says of capitals
-// and accents. Without model.pretrained nothing changes.
+// and accents. Without model.pretrained, only what is not set gets the defaults of model.family.
 // A checkpoint of a program of BERT has no such JSON: shape, capitals, accents and tokenizer are
 // then those of its config.textproto. Where the weights are gone and the run resumes from a
 // checkpoint (its own, or run.resume's), all of that is the checkpoint's, its vocabulary too.

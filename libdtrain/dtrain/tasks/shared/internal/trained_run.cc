@@ -31,10 +31,11 @@ using google::protobuf::Message;
 
 constexpr char kConfig[] = "config.textproto";
 // Of BertModelConfig: what the weights are another function with.
-constexpr const char* kShape[] = {"num_layers",    "hidden_size",     "ffn_size",
-                                  "num_heads",     "activation",      "layer_norm_epsilon",
-                                  "max_positions", "type_vocab_size", "vocab_size",
-                                  "family",        "embedding_size",  "position_offset"};
+constexpr const char* kShape[] = {
+    "num_layers",         "hidden_size",     "ffn_size",        "num_heads",   "activation",
+    "layer_norm_epsilon", "max_positions",   "type_vocab_size", "vocab_size",  "family",
+    "embedding_size",     "position_offset", "local_attention", "whole_every", "local_theta",
+    "whole_theta",        "mean_pooling"};
 // Of a section `data`: what the weights have learned other pieces with.
 constexpr const char* kTokenization[] = {"lower_case", "accents", "tokenizer"};
 

@@ -16,6 +16,7 @@
 #include "dtrain/launch/internal/validate_exchange.h"
 #include "dtrain/optimizer.pb.h"
 #include "dtrain/run.pb.h"
+#include "dtrain/tasks/shared/bert_options.h"
 
 namespace dtrain::internal {
 
@@ -132,9 +133,10 @@ Status RefuseClassifierFields(const Config& config, const char* without, const c
         absl::StrFormat("trainer.label_weights weighs classes; %s none, leave it out", without));
   }
   DT_RETURN_IF_ERROR(RefuseClassifierKeys(config));
-  // A run's config.textproto contains the default value.
+  // A run's config.textproto contains the default value, of all families or its own.
+  const float given = config.model().classifier_dropout();
   const float untouched = proto::BertModelConfig::default_instance().classifier_dropout();
-  if (config.model().classifier_dropout() == untouched) return OkStatus();
+  if (given == untouched || given == FamilyOf(config.model()).defaults.dropout) return OkStatus();
   return UsageError(
       absl::StrFormat("model.classifier_dropout belongs to %s; leave it out", pooler));
 }
