@@ -55,6 +55,12 @@ TEST_CASE("flags set their variables and the rest is returned") {
   CHECK(e.output.empty());
   CHECK(e.inputs == std::vector<std::string>{"a", "b"});
   CHECK_FALSE(e.flags.help_wanted());
+  for (const char* const given : {"quiet", "clean", "beam_size", "alpha", "input", "output"}) {
+    CHECK(e.flags.is_given(given));
+  }
+  for (const char* const not_given : {"limit", "strict", "help", "x"}) {
+    CHECK_FALSE(e.flags.is_given(not_given));
+  }
 }
 
 TEST_CASE("a switch whose words are wanted takes no other argument for its value") {

@@ -17,7 +17,7 @@ int EvalCommand(int argc, char** argv);
 int ExportHfCommand(int argc, char** argv);
 int InspectCommand(int argc, char** argv);
 int PrepareCommand(int argc, char** argv);
-int WordpieceCommand(int argc, char** argv);
+int TokenizerCommand(int argc, char** argv);
 int EstimateCommand(int argc, char** argv);
 int PlanCommand(int argc, char** argv);
 int DoctorCommand(int argc, char** argv);

@@ -26,7 +26,7 @@ struct Command {
 constexpr std::array kCommands = {
     Command{"demo", "train on sample texts, score the model, translate", DemoCommand},
     Command{"prepare", "turn raw parallel text into data to train from", PrepareCommand},
-    Command{"wordpiece", "learn BERT's vocab.txt from text of one's own", WordpieceCommand},
+    Command{"tokenizer", "learn a tokenizer's vocabulary from text of one's own", TokenizerCommand},
     Command{"translate", "translate lines of text with a trained model", TranslateCommand},
     Command{"eval", "BLEU and chrF2 of a model or of a file of translations", EvalCommand},
     Command{"average", "write the mean of several checkpoints as one model", AverageCommand},
@@ -68,6 +68,11 @@ int UnknownCommand(const std::string& name) {
                                            "\"; training and predicting are programs of their own: "
                                            "nmt_train, bert_classify, bert_squad, bert_tag, "
                                            "bert_pretrain and lm_train (see dtrain help)"));
+  }
+  if (name == "wordpiece") {
+    return ReportAndGetExitCode(UsageError(
+        "unknown command \"wordpiece\"; it is now dtrain tokenizer learn --type=wordpiece "
+        "--output=DIR FILE..., which writes DIR/vocab.txt (see dtrain help tokenizer)"));
   }
   return ReportAndGetExitCode(UsageError("unknown command \"" + Printable(name) + "\"" +
                                          DidYouMean(name, names) + " (see dtrain help)"));

@@ -78,6 +78,8 @@ const FlagSet::Flag* FlagSet::Find(std::string_view name) const {
   return nullptr;
 }
 
+bool FlagSet::is_given(std::string_view name) const { return given_.contains(name); }
+
 Status FlagSet::Unknown(const std::string& argument) const {
   const std::string typed = argument.substr(0, argument.find('='));
   const std::string name = typed.substr(typed.starts_with("--") ? 2 : 1);
@@ -119,6 +121,7 @@ StatusOr<std::vector<std::string>> FlagSet::Parse(int argc, char** argv) {
     if (negated) flag = Find(name.substr(2));
     if (flag == nullptr) return Unknown(argument);
     if (negated && !flag->is_switch) return Unknown(argument);
+    given_.insert(flag->name);
     if (flag->is_switch && equals == std::string::npos) {
       value = negated ? "false" : "true";
     } else if (equals == std::string::npos) {

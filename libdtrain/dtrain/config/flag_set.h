@@ -10,7 +10,9 @@
 #define DTRAIN_CONFIG_FLAG_SET_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -41,6 +43,8 @@ class FlagSet {
 
   // True if --help or -h was among the arguments.
   bool help_wanted() const { return help_wanted_; }
+  // True if the flag of that name was among the arguments.
+  bool is_given(std::string_view name) const;
   std::string Help() const;
 
  private:
@@ -58,6 +62,7 @@ class FlagSet {
   std::string usage_;
   std::string summary_;
   std::vector<Flag> flags_;
+  std::set<std::string, std::less<>> given_;
   bool help_wanted_ = false;
 };
 

@@ -3,7 +3,7 @@
 #include "dtrain/tokenizers/bpe_trainer.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <future>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -12,6 +12,7 @@
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/data/internal/parallel_parts.h"
 #include "dtrain/tokenizers/internal/bpe_text.h"
+#include "dtrain/tokenizers/internal/corpus_words.h"
 #include "dtrain/tokenizers/internal/merge_learner.h"
 #include "dtrain/tokenizers/internal/word_table.h"
 
@@ -25,16 +26,7 @@ WordCounter::WordCounter(WordCounter&&) noexcept = default;
 WordCounter& WordCounter::operator=(WordCounter&&) noexcept = default;
 WordCounter::~WordCounter() = default;
 
-void WordCounter::Add(std::span<const std::string> lines) {
-  const size_t num_parts = tables_.size();
-  internal::ForEachPart(num_parts, [&](size_t p) {
-    std::string buffer;
-    for (size_t i = lines.size() * p / num_parts; i < lines.size() * (p + 1) / num_parts; ++i) {
-      internal::ForEachWord(lines[i], buffer,
-                            [&](std::string_view word) { ++tables_[p].FindOrInsert(word); });
-    }
-  });
-}
+void WordCounter::Add(std::span<const std::string> lines) { Add(lines, internal::DivideAtSpaces); }
 
 void WordCounter::Add(std::span<const std::string> lines, const WordDivider& divide) {
   const size_t num_parts = tables_.size();
@@ -44,6 +36,22 @@ void WordCounter::Add(std::span<const std::string> lines, const WordDivider& div
     divide(lines.subspan(begin, end - begin),
            [&](std::string_view word) { ++tables_[p].FindOrInsert(word); });
   });
+}
+
+Status WordCounter::AddAll(const LineSource& source, const WordDivider& divide) {
+  std::vector<std::string> current;
+  std::vector<std::string> next;
+  DT_RETURN_IF_ERROR(source(current));
+  while (!current.empty()) {
+    std::future<Status> reading = std::async(std::launch::async, [&] {
+      next.clear();
+      return source(next);
+    });
+    Add(current, divide);
+    DT_RETURN_IF_ERROR(reading.get());
+    std::swap(current, next);
+  }
+  return OkStatus();
 }
 
 void WordCounter::AddWord(std::string_view word, int64_t count) {
@@ -69,9 +77,6 @@ WordTable WordCounter::Take() {
 
 namespace {
 
-// Each merge within a word costs its length in time. A longer text is not a word.
-constexpr size_t kMaxWordBytes = 4096;
-
 Status CheckBpeOptions(const BpeTrainerOptions& options) {
   const auto check = [](bool ok, const char* name, const char* range, double value) {
     return ok ? OkStatus()
@@ -86,49 +91,13 @@ Status CheckBpeOptions(const BpeTrainerOptions& options) {
                static_cast<double>(options.min_frequency));
 }
 
-// The most frequent characters that make up `coverage` of the text; equally frequent ones in the
-// order of code points. U+2581, which begins every word, is always included. NUL never is, because
-// SentencePiece takes it for the end of a piece.
-std::vector<uint32_t> CoveredCharacters(const WordTable& words, double coverage) {
-  std::unordered_map<uint32_t, uint64_t> counts;
-  std::vector<uint64_t> ascii(128, 0);
-  uint64_t total = 0;
-  const auto count = [&](std::string_view text, uint64_t times) {
-    for (size_t i = 0, size = 0; i < text.size(); i += size) {
-      const uint32_t c = DecodeUtf8(text.substr(i), size);
-      (c < 128 ? ascii[c] : counts[c]) += times;
-      total += times;
-    }
-  };
-  for (size_t i = 0; i < words.size(); ++i) {
-    count(internal::kMetaspace, words.value(i));
-    count(words.word(i), words.value(i));
-  }
-  for (uint32_t c = 1; c < 128; ++c) {
-    if (ascii[c] != 0) counts[c] = ascii[c];
-  }
-  std::vector<std::pair<uint32_t, uint64_t>> sorted(counts.begin(), counts.end());
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-    return a.second != b.second ? a.second > b.second : a.first < b.first;
-  });
-  std::vector<uint32_t> covered;
-  uint64_t sum = 0;
-  for (const auto& [c, times] : sorted) {
-    const bool is_enough =
-        static_cast<double>(sum) >= coverage * static_cast<double>(total) && coverage < 1.0;
-    if (!is_enough || c == internal::kMetaspaceCodePoint) covered.push_back(c);
-    sum += times;
-  }
-  return covered;
-}
-
 std::vector<std::string> LearnMerges(const WordTable& words,
                                      const std::vector<uint32_t>& characters, size_t max_merges,
                                      const BpeTrainerOptions& options) {
   internal::MergeLearner learner(characters, options);
   std::string text;
   for (size_t i = 0; i < words.size(); ++i) {
-    if (words.word(i).size() > kMaxWordBytes || words.value(i) == 0) continue;
+    if (words.word(i).size() > internal::kMaxWordBytes || words.value(i) == 0) continue;
     text.assign(internal::kMetaspace);
     text.append(words.word(i));
     learner.AddWord(text, static_cast<int64_t>(words.value(i)));
@@ -141,7 +110,8 @@ std::vector<std::string> LearnMerges(const WordTable& words,
 StatusOr<BpeModel> LearnBpe(WordCounter& counter, const BpeTrainerOptions& options) {
   DT_RETURN_IF_ERROR(CheckBpeOptions(options));
   const WordTable words = counter.Take();
-  const std::vector<uint32_t> characters = CoveredCharacters(words, options.character_coverage);
+  const std::vector<uint32_t> characters =
+      internal::CoveredCharacters(words, options.character_coverage);
   if (characters.empty()) {
     return DataError("no vocabulary can be learned: the corpus holds no words");
   }
@@ -174,13 +144,7 @@ StatusOr<BpeModel> LearnBpe(WordCounter& counter, const BpeTrainerOptions& optio
 StatusOr<BpeModel> LearnBpe(const LineSource& source, const BpeTrainerOptions& options) {
   DT_RETURN_IF_ERROR(CheckBpeOptions(options));
   WordCounter counter(options.num_threads);
-  std::vector<std::string> lines;
-  for (;;) {
-    lines.clear();
-    DT_RETURN_IF_ERROR(source(lines));
-    if (lines.empty()) break;
-    counter.Add(lines);
-  }
+  DT_RETURN_IF_ERROR(counter.AddAll(source, internal::DivideAtSpaces));
   return LearnBpe(counter, options);
 }
 

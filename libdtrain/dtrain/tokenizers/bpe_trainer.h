@@ -54,6 +54,9 @@ struct BpeTrainerOptions {
 using WordDivider = std::function<void(std::span<const std::string> lines,
                                        const std::function<void(std::string_view)>& add)>;
 
+// Stores the next batch of lines in `lines`. An empty batch ends the corpus.
+using LineSource = std::function<Status(std::vector<std::string>& lines)>;
+
 // Counts the words of a corpus, which is passed in batches of lines. Memory grows only with the
 // number of distinct words.
 class WordCounter {
@@ -68,6 +71,9 @@ class WordCounter {
   void Add(std::span<const std::string> lines);
   // Like above, with words split by `divide`. Each thread splits a part of the lines.
   void Add(std::span<const std::string> lines, const WordDivider& divide);
+  // Counts all lines of the source. The next batch is read on another thread while one is counted.
+  // Returns the source's error.
+  Status AddAll(const LineSource& source, const WordDivider& divide);
   // Adds `count` occurrences of a word, which must not contain spaces.
   void AddWord(std::string_view word, int64_t count);
 
@@ -77,9 +83,6 @@ class WordCounter {
  private:
   std::vector<internal::WordTable> tables_;  // one per thread
 };
-
-// Stores the next batch of lines in `lines`. An empty batch ends the corpus.
-using LineSource = std::function<Status(std::vector<std::string>& lines)>;
 
 // Learns a vocabulary; the counter is empty afterwards. The vocabulary is smaller than requested if
 // the corpus has fewer pairs worth merging, so check vocab_size() of the result. Returns DataError

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <future>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -60,18 +59,7 @@ StatusOr<WordTable> CountWords(const LineSource& source, const WordPieceOptions&
     }
   };
   WordCounter counter(num_threads);
-  std::vector<std::string> current;
-  std::vector<std::string> next;
-  DT_RETURN_IF_ERROR(source(current));
-  while (!current.empty()) {
-    std::future<Status> reading = std::async(std::launch::async, [&] {
-      next.clear();
-      return source(next);
-    });
-    counter.Add(current, divide);
-    DT_RETURN_IF_ERROR(reading.get());
-    std::swap(current, next);
-  }
+  DT_RETURN_IF_ERROR(counter.AddAll(source, divide));
   return counter.Take();
 }
 

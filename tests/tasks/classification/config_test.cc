@@ -77,7 +77,7 @@ TEST_CASE("fields of a classification run that contradict each other are named")
       {{"data.weights=fixed"}, "set data.jigsaw=true"},
       {{"data.groups=a,b"}, "data.groups is for subgroup metrics"},
       {{"data.glue=sst-2", "data.glue_dir=/glue"}, "not both"},
-      {{"data.vocabulary="}, "vocab.txt (`dtrain wordpiece` learns one)"},
+      {{"data.vocabulary="}, "vocab.txt (`dtrain tokenizer learn` makes one)"},
       {{"data.jigsaw=true", "data.label=toxic"}, "data.label is set, but data.jigsaw"},
       {{"data.jigsaw=true", "data.label_names=a,b"}, "data.label_names is set, but data.jigsaw"},
       {{"data.jigsaw=true", "data.labels=value"}, "data.labels is set, but data.jigsaw determines"},

@@ -58,7 +58,7 @@ TEST_CASE("fields of a pre-training run that contradict each other are named") {
   const Case cases[] = {
       {{"model.num_heads=7"}, "model.hidden_size (768) must be a multiple of model.num_heads (7)"},
       {{"data.max_length=600"}, "data.max_length (600) exceeds model.max_positions (512)"},
-      {{"data.vocabulary="}, "vocab.txt (`dtrain wordpiece` learns one)"},
+      {{"data.vocabulary="}, "vocab.txt (`dtrain tokenizer learn` makes one)"},
       {{"trainer.label_weights=1"}, "trainer.label_weights weighs classes"},
       {{"trainer.best_metric=loss", "data.hold_out=0"},
        "trainer.best_metric needs evaluations: set data.dev or data.hold_out"},

@@ -26,8 +26,10 @@ size_t HashPair(int32_t left, int32_t right) {
 }  // namespace
 
 MergeLearner::MergeLearner(const std::vector<uint32_t>& characters,
-                           const BpeTrainerOptions& options, std::string_view continuing_prefix)
+                           const BpeTrainerOptions& options, std::string_view continuing_prefix,
+                           MergeOrder order)
     : options_(options),
+      order_(order),
       prefix_size_(continuing_prefix.size()),
       pair_slots_(kFirstPairSlots, kNone) {
   for (const uint32_t c : characters) AddSymbol(c, c, {});
@@ -117,13 +119,13 @@ void MergeLearner::GrowPairSlots() {
   }
 }
 
-// Adds `count` to all pairs of the word. Of overlapping equal pairs ("aaa") every other one counts,
-// because only those can merge.
+// Adds `count` to all pairs of the word. For kShortestFirst every other one of overlapping equal
+// pairs ("aaa") counts, because only those can merge.
 void MergeLearner::CountPairs(const Word& word, int64_t count) {
   uint32_t counted = kNone;
   for (uint64_t i = word.begin; i + 1 < word.begin + word.length; ++i) {
     const uint32_t pair = pairs_at_[i];
-    const bool overlaps = pair == counted;
+    const bool overlaps = pair == counted && order_ == MergeOrder::kShortestFirst;
     if (pair != kNone && !overlaps) pairs_[pair].count += count;
     counted = overlaps ? kNone : pair;
   }
@@ -176,6 +178,11 @@ int32_t MergeLearner::MergedSymbol(uint32_t pair, bool& is_new) {
 }
 
 MergeLearner::HeapEntry MergeLearner::EntryOf(uint32_t pair) const {
+  if (order_ == MergeOrder::kOldestFirst) {
+    const uint64_t symbols =
+        static_cast<uint64_t>(pairs_[pair].left) << 32 | static_cast<uint32_t>(pairs_[pair].right);
+    return {pairs_[pair].count, symbols, 0, pair};
+  }
   const Symbol& left = symbols_[static_cast<size_t>(pairs_[pair].left)];
   const Symbol& right = symbols_[static_cast<size_t>(pairs_[pair].right)];
   const std::string_view added = TextOfRight(right);
@@ -223,7 +230,7 @@ void MergeLearner::PushGrown() {
   grown_.clear();
 }
 
-std::vector<std::string> MergeLearner::Learn(size_t max_pieces) {
+std::vector<std::string> MergeLearner::Learn(size_t max_pieces, std::vector<LearnedMerge>* merges) {
   std::vector<std::string> pieces;
   PushGrown();
   while (pieces.size() < max_pieces && !heap_.empty()) {
@@ -235,6 +242,11 @@ std::vector<std::string> MergeLearner::Learn(size_t max_pieces) {
     if (count != top.count) {
       if (count < top.count && count >= options_.min_frequency) Push(top.pair);
       continue;
+    }
+    if (merges != nullptr) {
+      const Pair& pair = pairs_[top.pair];
+      merges->push_back({symbols_[static_cast<size_t>(pair.left)].text,
+                         symbols_[static_cast<size_t>(pair.right)].text});
     }
     bool is_new;
     const int32_t merged = MergedSymbol(top.pair, is_new);

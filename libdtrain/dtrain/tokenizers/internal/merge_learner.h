@@ -14,6 +14,22 @@
 
 namespace dtrain::internal {
 
+// Which of equally frequent pairs merges first, and how often a pair is in "aaa".
+enum class MergeOrder {
+  // The pair whose result is shorter, then the one whose result sorts first. "aaa" has the pair
+  // "aa" once, since only one can merge.
+  kShortestFirst,
+  // The pair whose left symbol is older, then the one whose right symbol is: characters are in
+  // the order given, before all merges. "aaa" has "aa" twice. `tokenizers` does so, and learns the
+  // same merges.
+  kOldestFirst
+};
+
+struct LearnedMerge {
+  std::string left;
+  std::string right;
+};
+
 // The counts of pairs stay exact after every merge, because every word that has the pair is
 // visited. A heap, whose counts are corrected lazily, gives the next pair.
 class MergeLearner {
@@ -22,13 +38,16 @@ class MergeLearner {
   // word is a different symbol from the same character at its beginning. It is written with the
   // prefix, and so are pieces that begin with it. Without a prefix both are the same.
   MergeLearner(const std::vector<uint32_t>& characters, const BpeTrainerOptions& options,
-               std::string_view continuing_prefix = {});
+               std::string_view continuing_prefix = {},
+               MergeOrder order = MergeOrder::kShortestFirst);
 
   // Adds a word of valid UTF-8; for BPE it includes its U+2581.
   void AddWord(std::string_view text, int64_t count);
 
   // Returns at most `max_pieces` pieces of two or more characters, in the order of their merges.
-  std::vector<std::string> Learn(size_t max_pieces);
+  // `merges`, if not null, gets all merges in their order. There may be more of them than pieces,
+  // since two pairs may have the same result.
+  std::vector<std::string> Learn(size_t max_pieces, std::vector<LearnedMerge>* merges = nullptr);
 
  private:
   struct Symbol {
@@ -56,9 +75,11 @@ class MergeLearner {
     uint32_t next;
   };
   struct HeapEntry {
-    int64_t count;    // when it was pushed; the true count is never higher
-    uint64_t prefix;  // first eight bytes of the merged text, big-endian; decides most ties
-    int32_t length;   // of the merged text, in code points
+    int64_t count;  // when it was pushed; the true count is never higher
+    // First eight bytes of the merged text, big-endian, which decide most ties. For kOldestFirst
+    // both symbols, which decide all.
+    uint64_t prefix;
+    int32_t length;  // of the merged text, in code points; 0 for kOldestFirst
     uint32_t pair;
   };
   static constexpr uint32_t kNone = 0xFFFFFFFF;
@@ -81,6 +102,7 @@ class MergeLearner {
   void PushGrown();
 
   BpeTrainerOptions options_;
+  MergeOrder order_;
   size_t prefix_size_;  // number of bytes before the text of a symbol that continues a word
   std::vector<Symbol> symbols_;
   std::unordered_map<std::string, int32_t> symbol_of_text_;
