@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tokenizers/bpe.h"
 #include "dtrain/tokenizers/text_tokenizer.h"
+#include "dtrain/tokenizers/unigram.h"
 #include "dtrain/tokenizers/wordpiece.h"
 #include "integration/program.h"
 
@@ -98,6 +99,32 @@ TEST_CASE("byte-level BPE is a tokenizer.json with the special tokens that are a
              Catch::Contains("\"pad_token\": \"[PAD]\""));
 }
 
+TEST_CASE("Unigram is a tokenizer.json and a SentencePiece model with the same ids") {
+  const TemporaryFolder folder;
+  const std::string text = folder.Write("text", "hug hug hug hugs hugging 12 12 hugs\n");
+  const Outcome learned = Learn("unigram",
+                                "--split_digits --character_coverage=1 --threads=2 "
+                                "--output=" +
+                                    folder.File("out") + " " + text);
+  INFO(learned.output);
+  REQUIRE(learned.exit_code == 0);
+  CHECK_THAT(learned.output,
+             Catch::StartsWith(folder.File("out/tokenizer.json") + ", " +
+                               folder.File("out/tokenizer_config.json") + ", " +
+                               folder.File("out/tokenizer.spm") + ": ") &&
+                 Catch::Contains(" of 8 words, 4 of them distinct, in ") &&
+                 Catch::EndsWith("; fewer than --vocab_size=32000, as the text has no further part "
+                                 "that is worth a piece\n"));
+  const auto json = UnigramTokenizer::Load(folder.File("out/tokenizer.json")).value();
+  const auto proto = UnigramTokenizer::Load(folder.File("out/tokenizer.spm")).value();
+  for (const auto& tokenizer : {json, proto}) {
+    std::vector<std::string> pieces;
+    UnigramEncoder(tokenizer).EncodePieces("hug hugs 12", pieces);
+    CHECK(pieces == std::vector<std::string>{"▁hug", "▁hugs", "▁", "1", "2"});
+  }
+  CHECK(TextTokenizer::Load(folder.File("out/tokenizer.json"))->kind() == "Unigram");
+}
+
 TEST_CASE("BPE for translation is a SentencePiece model") {
   const TemporaryFolder folder;
   const std::string text = folder.Write("text", "hug hug hug 12 12 hugs\n");
@@ -173,7 +200,7 @@ TEST_CASE("bad text and bad flags end with codes 3, 2 and 7, and leave no file b
       {wordpiece + good + " --invalid=x", 2, "--invalid"},
       {wordpiece + good + " --sentences=-1", 2, "--sentences is -1"},
       {wordpiece + good + " --special=a,b", 2,
-       "--special is not for --type=wordpiece; it is for byte_bpe"},
+       "--special is not for --type=wordpiece; it is for byte_bpe, unigram"},
       {"learn --type=byte_bpe --lower_case " + out + good, 2,
        "--lower_case is not for --type=byte_bpe; it is for wordpiece"},
       {"learn --type=byte_bpe --vocab_size=260 " + out + good, 2, "--vocab_size 260 is too small"},

@@ -21,6 +21,7 @@
 #include "dtrain/tokenizers/bpe_trainer.h"
 #include "dtrain/tokenizers/byte_bpe_trainer.h"
 #include "dtrain/tokenizers/line_sample.h"
+#include "dtrain/tokenizers/unigram_trainer.h"
 #include "dtrain/tokenizers/wordpiece_trainer.h"
 
 namespace dtrain {
@@ -72,7 +73,8 @@ class TextFiles {
 // A vocabulary before it is written.
 struct Learned {
   int64_t pieces = 0;
-  std::string details = {};  // follows the number of pieces
+  std::string details = {};   // follows the number of pieces
+  std::string shortage = {};  // why there may be fewer than --vocab_size
   // Writes a file of the type, by its name.
   std::function<Status(const std::string& name, const std::string& path)> write = {};
 };
@@ -142,6 +144,23 @@ StatusOr<Learned> LearnByteBpeFiles(const LineSource& source, const LearnFlags& 
                        {"tokenizer_config.json", TokenizerConfigJson(learned.special)}})};
 }
 
+StatusOr<Learned> LearnUnigramFiles(const LineSource& source, const LearnFlags& flags) {
+  UnigramTrainerOptions options;
+  options.vocab_size = static_cast<int32_t>(flags.vocab_size);
+  options.character_coverage = flags.character_coverage.value_or(options.character_coverage);
+  options.split_digits = flags.split_digits;
+  options.special = SpecialOf(flags);
+  options.num_threads = static_cast<int>(flags.threads);
+  DT_ASSIGN_OR_RETURN(const LearnedUnigram learned, LearnUnigram(source, options));
+  return Learned{
+      .pieces = learned.vocab_size(),
+      .details = OfWords(learned.words, learned.distinct_words) + TooLong(learned.long_words),
+      .shortage = "the text has no further part that is worth a piece",
+      .write = Writer({{"tokenizer.json", UnigramJson(learned)},
+                       {"tokenizer_config.json", TokenizerConfigJson(learned.special)},
+                       {"tokenizer.spm", UnigramModelProto(learned)}})};
+}
+
 StatusOr<Learned> LearnBpeFiles(const LineSource& source, const LearnFlags& flags) {
   BpeTrainerOptions options;
   options.vocab_size = static_cast<int32_t>(flags.vocab_size);
@@ -166,6 +185,7 @@ struct LearnedType {
 const std::vector<LearnedType>& Types() {
   static const std::vector<LearnedType> types = {
       {"byte_bpe", {"tokenizer.json", "tokenizer_config.json"}, LearnByteBpeFiles},
+      {"unigram", {"tokenizer.json", "tokenizer_config.json", "tokenizer.spm"}, LearnUnigramFiles},
       {"wordpiece", {"vocab.txt"}, LearnWordPieceFiles},
       {"bpe", {"tokenizer.spm"}, LearnBpeFiles}};
   return types;
@@ -200,7 +220,7 @@ Status CheckFiles(const LearnFlags& flags) {
 }
 
 // A message about a field of the options, about the flag.
-Status NamingFlags(const Status& status) {
+Status NamingLearnFlags(const Status& status) {
   if (status.code() != ExitCode::kUsage) return status;
   return UsageError(
       absl::StrReplaceAll(status.message(), {{"vocab_size", "--vocab_size"},
@@ -217,7 +237,7 @@ StatusOr<Learned> LearnFromText(const LearnFlags& flags) {
                         SampleLines(source, flags.sentences, static_cast<uint64_t>(flags.seed)));
   }
   StatusOr<Learned> learned = TypeOf(flags).learn(source, flags);
-  if (!learned.ok()) return NamingFlags(learned.status());
+  if (!learned.ok()) return NamingLearnFlags(learned.status());
   return learned;
 }
 
@@ -244,8 +264,10 @@ StatusOr<std::string> LearnVocabulary(const LearnFlags& flags) {
   std::string text = absl::StrFormat("%s: %d pieces%s, in %.1f s", absl::StrJoin(paths, ", "),
                                      learned.pieces, learned.details, timer.Seconds());
   if (learned.pieces < flags.vocab_size) {
-    text += absl::StrFormat("; fewer than --vocab_size=%d, as no further pair occurs %d times",
-                            flags.vocab_size, flags.min_frequency);
+    const std::string pairs =
+        absl::StrFormat("no further pair occurs %d times", flags.min_frequency);
+    text += absl::StrFormat("; fewer than --vocab_size=%d, as %s", flags.vocab_size,
+                            learned.shortage.empty() ? pairs : learned.shortage);
   }
   return text;
 }

@@ -36,14 +36,15 @@ void AddLearnFlags(FlagSet& set, LearnFlags& flags) {
   set.Add("threads", "threads; 0 takes all cores", &flags.threads);
   set.Add("overwrite", "replace a vocabulary that is there", &flags.overwrite);
   set.Add("special",
-          "byte_bpe: begin, padding, end, unknown, mask and any others: TOKEN,... "
+          "byte_bpe, unigram: begin, padding, end, unknown, mask and any others: TOKEN,... "
           "(<s>,<pad>,</s>,<unk>,<mask>)",
           &flags.special);
   set.Add("min_frequency", "byte_bpe, wordpiece, bpe: pairs that occur less often do not merge",
           &flags.min_frequency);
-  set.Add("character_coverage", "bpe: share of all characters in the vocabulary (1)",
+  set.Add("character_coverage",
+          "unigram, bpe: share of all characters in the vocabulary (unigram 0.9995, bpe 1)",
           &flags.character_coverage);
-  set.Add("split_digits", "bpe: make every digit a piece of its own", &flags.split_digits);
+  set.Add("split_digits", "unigram, bpe: make every digit a piece of its own", &flags.split_digits);
   set.Add("byte_fallback", "bpe: spell unknown characters as bytes", &flags.byte_fallback);
   set.Add("lower_case", "wordpiece: make an uncased vocabulary; in training data.lower_case",
           &flags.lower_case);
@@ -69,10 +70,10 @@ Status CheckFlagsOfType(const FlagSet& set, const std::string& type) {
     const char* flag;
     std::vector<std::string> types;
   };
-  const std::array<Owned, 9> owned = {{{"special", {"byte_bpe"}},
+  const std::array<Owned, 9> owned = {{{"special", {"byte_bpe", "unigram"}},
                                        {"min_frequency", {"byte_bpe", "wordpiece", "bpe"}},
-                                       {"character_coverage", {"bpe"}},
-                                       {"split_digits", {"bpe"}},
+                                       {"character_coverage", {"unigram", "bpe"}},
+                                       {"split_digits", {"unigram", "bpe"}},
                                        {"byte_fallback", {"bpe"}},
                                        {"lower_case", {"wordpiece"}},
                                        {"accents", {"wordpiece"}},
@@ -127,6 +128,7 @@ int TokenizerCommand(int argc, char** argv) {
               "learns a tokenizer's vocabulary from text (UTF-8, plain, .gz or .zst; - is the "
               "standard input) and writes the files that training and transformers load:\n"
               "  byte_bpe   RoBERTa, GPT-2: tokenizer.json, tokenizer_config.json\n"
+              "  unigram    XLM-R: the same, and tokenizer.spm, a SentencePiece model\n"
               "  wordpiece  BERT: vocab.txt\n"
               "  bpe        translation: tokenizer.spm, a SentencePiece model");
   AddLearnFlags(set, flags);

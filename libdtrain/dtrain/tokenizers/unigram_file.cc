@@ -21,8 +21,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kUnknownPenalty = 10.0;  // below the lowest score of a piece
-
 // The text that a piece matches, with a space for each U+2581.
 std::string Spaced(std::string_view piece) {
   std::string text;

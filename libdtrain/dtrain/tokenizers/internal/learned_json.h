@@ -14,7 +14,7 @@ namespace dtrain::internal {
 // Its keys keep their order.
 using OrderedJson = nlohmann::ordered_json;
 
-// What differs from one kind of tokenizer to the next.
+// The parts that differ from one kind of tokenizer to the next.
 struct TokenizerParts {
   OrderedJson normalizer = nullptr;
   OrderedJson pre_tokenizer;

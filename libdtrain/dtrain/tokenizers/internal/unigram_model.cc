@@ -11,13 +11,6 @@ namespace {
 
 constexpr double kNoSum = -std::numeric_limits<double>::infinity();
 
-// The size of the character at the front of `text` by its first byte.
-size_t CharacterSize(std::string_view text) {
-  const auto byte = static_cast<uint8_t>(text.front());
-  const size_t size = byte < 0xC0 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
-  return std::min(size, text.size());
-}
-
 }  // namespace
 
 UnigramModel::UnigramModel(UnigramScores scores)

@@ -7,6 +7,7 @@
 #ifndef DTRAIN_TOKENIZERS_INTERNAL_UNIGRAM_MODEL_H_
 #define DTRAIN_TOKENIZERS_INTERNAL_UNIGRAM_MODEL_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -17,6 +18,16 @@
 #include "dtrain/tokenizers/internal/piece_trie.h"
 
 namespace dtrain::internal {
+
+// An unknown character costs so much more than the least likely piece.
+inline constexpr double kUnknownPenalty = 10.0;
+
+// The size of the character at the front of `text` (not empty) by its first byte.
+inline size_t CharacterSize(std::string_view text) {
+  const auto byte = static_cast<uint8_t>(text.front());
+  const size_t size = byte < 0xC0 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+  return std::min(size, text.size());
+}
 
 // A model as its file describes it. Vectors are indexed by id.
 struct UnigramScores {
