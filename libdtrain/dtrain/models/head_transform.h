@@ -53,8 +53,7 @@ class HeadTransform {
   Tensor x_, before_;  // dense's input and output in the last forward while training
 };
 
-// What the scores of single tokens are computed through, in families where that is more than
-// dropout. Absent in others.
+// The transform before the scores of single tokens. Absent in families that have none there.
 std::optional<HeadTransform> TokenTransformOf(ParameterSet& parameters, const BertOptions& options);
 
 // How the names of those parameters begin that pretrained weights may lack where tokens are
