@@ -5,10 +5,10 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/base/thread_pool.h"
-#include "dtrain/data/internal/parallel_parts.h"
 #include "dtrain/tokenizers/bpe.h"
 #include "dtrain/tokenizers/internal/bpe_tables.h"
 #include "dtrain/tokenizers/internal/bpe_text.h"
+#include "dtrain/tokenizers/internal/line_batches.h"
 #include "dtrain/tokenizers/internal/word_cache.h"
 
 namespace dtrain {
@@ -107,28 +107,10 @@ BpeBatchEncoder::BpeBatchEncoder(const BpeModel& model, int num_threads) {
 }
 
 EncodedLines BpeBatchEncoder::Encode(std::span<const std::string> lines) {
-  struct Part {
-    std::vector<int32_t> ids;
-    std::vector<int64_t> sizes;
-  };
-  const size_t num_parts = encoders_.size();
-  std::vector<Part> parts(num_parts);
-  internal::ForEachPart(num_parts, [&](size_t p) {
-    for (size_t i = lines.size() * p / num_parts; i < lines.size() * (p + 1) / num_parts; ++i) {
-      const size_t before = parts[p].ids.size();
-      encoders_[p].Encode(lines[i], parts[p].ids);
-      parts[p].sizes.push_back(static_cast<int64_t>(parts[p].ids.size() - before));
-    }
-  });
-  EncodedLines result{std::move(parts[0].ids), {0}};
-  result.offsets.reserve(lines.size() + 1);
-  for (size_t p = 0; p < num_parts; ++p) {
-    result.ids.insert(result.ids.end(), parts[p].ids.begin(), parts[p].ids.end());
-    for (const int64_t size : parts[p].sizes) {
-      result.offsets.push_back(result.offsets.back() + size);
-    }
-  }
-  return result;
+  return internal::EncodeLinesInParts(encoders_.size(), lines.size(),
+                                      [&](size_t part, size_t line, std::vector<int32_t>& ids) {
+                                        encoders_[part].Encode(lines[line], ids);
+                                      });
 }
 
 EncodedLines EncodeLines(const BpeModel& model, std::span<const std::string> lines,
