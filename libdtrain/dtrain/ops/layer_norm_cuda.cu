@@ -116,7 +116,13 @@ void LayerNormForwardKernelCuda(const LayerNormForwardArgs& args, Stream& stream
     const LaunchShape shape = {.blocks = {WarpRowBlocks(args.row_end, kForwardBlocks)},
                                .threads = kRowThreads};
     WithRowShape(args.columns, fused, [&](auto chunks, auto is_fused) {
-      Launch(LayerNormForwardWarpKernel<T, chunks.value, is_fused.value>, shape, args, stream);
+      constexpr int kChunks = chunks.value;
+      constexpr bool kFused = is_fused.value;
+      if (args.beta != nullptr) {
+        Launch(LayerNormForwardWarpKernel<T, kChunks, kFused, true>, shape, args, stream);
+      } else {
+        Launch(LayerNormForwardWarpKernel<T, kChunks, kFused, false>, shape, args, stream);
+      }
     });
     return;
   }

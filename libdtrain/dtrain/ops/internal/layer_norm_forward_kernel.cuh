@@ -82,8 +82,9 @@ __device__ __forceinline__ void LoadRow(const LayerNormForwardArgs& args, int64_
 //   from the L1 cache, which leaves registers for more warps. No shared memory, no barrier.
 // Dropout's element number: row number * columns + column.
 // The widest fused rows of 16-bit types need a number of blocks (0 is none): without one, ptxas of
-// CUDA 13.0 puts a register on the stack.
-template <typename T, int kChunks, bool kFused>
+// CUDA 13.0 puts a register on the stack. kBeta: whether there is beta; to ask for it at run time
+// takes registers that rows of 512 float32 need for more warps.
+template <typename T, int kChunks, bool kFused, bool kBeta>
 __global__ void __launch_bounds__(kRowThreads, sizeof(T) == 2 && kFused && kChunks == 4 ? 5 : 0)
     LayerNormForwardWarpKernel(LayerNormForwardArgs args) {
   const int columns = static_cast<int>(args.columns);
@@ -115,12 +116,16 @@ __global__ void __launch_bounds__(kRowThreads, sizeof(T) == 2 && kFused && kChun
       const int c = LaneColumn(k);
       if (c >= columns) continue;
       const auto gamma = LoadPiece<kPieceWidth>(args.gamma + c);
-      const auto beta =
-          LoadOptionalPiece<kPieceWidth>(args.beta == nullptr ? nullptr : args.beta + c);
       float y[kPieceWidth];
+      if constexpr (kBeta) {
+        const auto beta = LoadPiece<kPieceWidth>(args.beta + c);
 #pragma unroll
-      for (int i = 0; i < kPieceWidth; ++i) {
-        y[i] = (row[k][i] - mean) * rstd * gamma[i] + beta[i];
+        for (int i = 0; i < kPieceWidth; ++i) {
+          y[i] = (row[k][i] - mean) * rstd * gamma[i] + beta[i];
+        }
+      } else {
+#pragma unroll
+        for (int i = 0; i < kPieceWidth; ++i) y[i] = (row[k][i] - mean) * rstd * gamma[i];
       }
       StorePiece(RowAt<T>(args.y, r, c), MakePiece<T>(y));
     }
