@@ -1,5 +1,5 @@
 // bert_golden_test.cc - BERT and its relatives against PyTorch: outputs, gradients, updates.
-// updates. SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0
 #include "testing/bert_golden.h"
 
 #include <memory>

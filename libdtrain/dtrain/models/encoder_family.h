@@ -10,6 +10,7 @@
 #define DTRAIN_MODELS_ENCODER_FAMILY_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -66,8 +67,8 @@ struct EncoderDefaults {
   float dropout = 0.1f;  // of all kinds
 };
 
-// The head that classifies whole texts. It reads x, the last layer's output at the first token of
-// each text, and computes
+// The head that classifies whole texts. It reads x, the encoder's output at the first token of each
+// text, or the mean of all its tokens, and computes
 //   output(dropout(norm(activation(dense(x)))))
 // With drops_input, dropout(x) takes the place of x.
 struct ClassifierForm {
@@ -83,12 +84,14 @@ struct ClassifierForm {
   std::span<const std::string_view> new_names = {};
 };
 
-// The head that guesses masked words: LayerNorm(activation(dense(x))) words^T + bias. x is the last
-// layer's output at a masked token, `words` the table of word embeddings.
+// The head that guesses masked words: LayerNorm(activation(dense(x))) words^T + bias. x is the
+// encoder's output at a masked token, `words` the table of word embeddings.
 struct MaskedWordsForm {
   std::string_view dense = "cls.predictions.transform.dense";
   std::string_view norm = "cls.predictions.transform.LayerNorm";
   std::string_view bias = "cls.predictions.bias";
+  // Absent: that of the layers. Some of transformers' classes have a fixed one here.
+  std::optional<Activation> activation = std::nullopt;
 };
 
 // One family. All texts are static.

@@ -32,7 +32,7 @@ HeadTransformOptions MaskedWordsTransformOf(const BertOptions& options) {
   transform.dense = options.family->masked_words.dense;
   transform.norm = options.family->masked_words.norm;
   transform.out = options.embedding_width();
-  transform.activation = options.activation;
+  transform.activation = options.family->masked_words.activation.value_or(options.activation);
   return transform;
 }
 

@@ -56,6 +56,7 @@ TEST_CASE("fields of a classification run that contradict each other are named")
   };
   const Case cases[] = {
       {{"model.num_heads=7"}, "model.hidden_size (768) must be a multiple of model.num_heads (7)"},
+      {{"model.family=modernbert", "model.num_heads=256"}, "must be an even multiple of"},
       {{"optimizer.type=lamb", "optimizer.weight_decay=0"}, "adapts no tensor"},
       {{"trainer.shard_optimizer=true", "trainer.sync_every=8"}, "works neither with"},
       {{"trainer.sync_every=8", "trainer.power_sgd_rank=4"}, "no gradients are exchanged that"},

@@ -225,5 +225,18 @@ TEST_CASE("batches of pairs and of single texts are not mixed up") {
   CHECK_THROWS(model.Forward(pairs, ctx));
 }
 
+TEST_CASE("the head's activation is that of the layers only where transformers' class has it so") {
+  BertOptions options{.activation = Activation::kRelu};
+  for (const EncoderFamily* family : {&BertFamily(), &DistilBertFamily()}) {
+    options.family = family;
+    CHECK(MaskedWordsTransformOf(options).activation == Activation::kRelu);
+  }
+  for (const EncoderFamily* family :
+       {&ElectraFamily(), &ModernBertFamily(), &RobertaFamily(), &XlmRobertaFamily()}) {
+    options.family = family;
+    CHECK(MaskedWordsTransformOf(options).activation == Activation::kGeluErf);
+  }
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -158,6 +158,7 @@ void CheckTaken(Config config) {
   theirs.mutable_model()->set_type_vocab_size(3);
   theirs.mutable_model()->set_vocab_size(72);
   theirs.mutable_model()->set_dropout(0.3f);
+  theirs.mutable_model()->set_mean_pooling(true);
   theirs.mutable_data()->set_lower_case(false);
   theirs.mutable_data()->set_accents(proto::Tokenization::strip);
   theirs.mutable_data()->set_tokenizer(proto::Tokenization::google);
@@ -180,6 +181,7 @@ void CheckTaken(Config config) {
   CHECK(model.type_vocab_size() == 3);
   CHECK(model.vocab_size() == 72);
   CHECK(model.dropout() == 0.1f);
+  CHECK(model.mean_pooling());
   CHECK_FALSE(config.data().lower_case());
   CHECK(config.data().accents() == proto::Tokenization::strip);
   CHECK(config.data().tokenizer() == proto::Tokenization::google);
@@ -190,9 +192,11 @@ void CheckTaken(Config config) {
   own.mutable_data()->set_lower_case(true);
   own.mutable_data()->set_accents(proto::Tokenization::with_capitals);
   own.mutable_data()->set_tokenizer(proto::Tokenization::hf);
+  own.mutable_model()->set_mean_pooling(false);
   own.mutable_model()->set_pretrained(folder.path());
   REQUIRE(internal::LoadPretrainedShape(own).ok());
   CHECK(own.model().num_layers() == 3);
+  CHECK_FALSE(own.model().mean_pooling());
   CHECK(own.data().lower_case());
   CHECK(own.data().accents() == proto::Tokenization::with_capitals);
   CHECK(own.data().tokenizer() == proto::Tokenization::hf);
@@ -536,6 +540,8 @@ TEST_CASE("a ModernBERT with parts that are not computed is refused by their nam
   CHECK_THAT(message(R"("global_rope_theta": "high")"),
              Catch::Contains("global_rope_theta is \"high\", must be a number above 1"));
   CHECK_THAT(message(R"("local_attention": 1)"), Catch::Contains("local_attention is 1"));
+  CHECK_THAT(message(R"("hidden_size": 30, "num_attention_heads": 6)"),
+             Catch::Contains("make heads of 5"));
   CHECK_THAT(message(R"("classifier_pooling": "max")"),
              Catch::Contains("classifier_pooling is \"max\", must be \"cls\" or \"mean\""));
 }

@@ -44,7 +44,7 @@ Status ValidateDecay(const proto::OptimizerConfig& optimizer, int64_t total) {
             ? "optimizer.schedule warmup_stable_decay needs optimizer.decay_steps of at least 1"
             : "optimizer.decay_steps is for optimizer.schedule=warmup_stable_decay; leave it out");
   }
-  if (!decays || optimizer.warmup_steps() + decay <= total) return OkStatus();
+  if (!decays || optimizer.warmup_steps() <= total - decay) return OkStatus();
   return UsageError(absl::StrFormat(
       "optimizer.warmup_steps (%d) and decay_steps (%d) are more than the %d updates of the "
       "schedule: set fewer, or train longer",

@@ -29,7 +29,8 @@ const EncoderFamily& ElectraFamily() {
                      .new_names = kNew},
       .masked_words = {.dense = "generator_predictions.dense",
                        .norm = "generator_predictions.LayerNorm",
-                       .bias = "generator_lm_head.bias"}};
+                       .bias = "generator_lm_head.bias",
+                       .activation = Activation::kGeluErf}};
   return kFamily;
 }
 

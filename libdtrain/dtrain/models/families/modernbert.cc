@@ -51,7 +51,10 @@ const EncoderFamily& ModernBertFamily() {
                      .new_names = kNew},
       .transforms_tokens = true,
       .question_scores = "classifier",
-      .masked_words = {.dense = "head.dense", .norm = "head.norm", .bias = "decoder.bias"},
+      .masked_words = {.dense = "head.dense",
+                       .norm = "head.norm",
+                       .bias = "decoder.bias",
+                       .activation = Activation::kGeluErf},
       .pairs_have_types = false};
   return kFamily;
 }

@@ -28,7 +28,8 @@ constexpr EncoderFamily Family(std::string_view name, std::string_view title,
                          .new_names = kNew},
           .masked_words = {.dense = "lm_head.dense",
                            .norm = "lm_head.layer_norm",
-                           .bias = "lm_head.bias"},
+                           .bias = "lm_head.bias",
+                           .activation = Activation::kGeluErf},
           .pairs_have_types = false};
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dtrain/base/status.h"
@@ -64,7 +65,11 @@ class ClassificationTask final
         .smaller_is_better = [this](const std::string& metric) { return SmallerIsBetter(metric); }};
   }
   Identity identity() const override {
-    return IdentityOf(TrainingData(), Measured(), ModelTextOf(options_.model.bert));
+    std::string model = ModelTextOf(options_.model.bert);
+    if (!options_.model.bert.family->keys.pooling.empty()) {
+      model += options_.model.mean_pooling ? "mean_pooling true\n" : "mean_pooling false\n";
+    }
+    return IdentityOf(TrainingData(), Measured(), std::move(model));
   }
   CheckpointContents checkpoint() const override {
     return ContentsOf(CheckpointFiles(), {"vocab.txt", "tokenizer.json", "labels.txt"});

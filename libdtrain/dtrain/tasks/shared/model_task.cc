@@ -55,8 +55,15 @@ std::string GraphKeyOf(const Sequences& sequences) {
 }
 
 std::string ModelTextOf(const BertOptions& options) {
-  return absl::StrFormat("num_heads %d\nactivation %s\nlayer_norm_epsilon %g\n", options.num_heads,
-                         ToAbsl(Name(options.activation)), options.layer_norm_epsilon);
+  std::string text =
+      absl::StrFormat("num_heads %d\nactivation %s\nlayer_norm_epsilon %g\n", options.num_heads,
+                      ToAbsl(Name(options.activation)), options.layer_norm_epsilon);
+  // Not the thetas: a run may go on with others, for longer texts.
+  if (options.family->form.has_rotary_positions) {
+    absl::StrAppendFormat(&text, "local_attention %d\nwhole_every %d\n", options.local_attention,
+                          options.whole_every);
+  }
+  return text;
 }
 
 Identity IdentityOf(std::string training_data, std::string evaluation, std::string model) {

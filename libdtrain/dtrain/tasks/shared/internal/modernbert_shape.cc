@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/internal/json_text.h"
+#include "dtrain/base/log.h"
 #include "dtrain/config/internal/shortest_decimal.h"
 
 namespace dtrain::internal {
@@ -124,6 +125,11 @@ Status TakeModernBertShape(const Json& json, const std::string& path,
   // A configuration that sets them stretches the positions, for longer texts.
   if (!model.has_whole_theta()) model.set_whole_theta(whole);
   if (!model.has_local_theta()) model.set_local_theta(local);
+  if (model.whole_theta() != whole || model.local_theta() != local) {
+    LogInfo(absl::StrFormat(
+        "model.whole_theta %g and model.local_theta %g take the place of %g and %g in %s",
+        model.whole_theta(), model.local_theta(), whole, local, path));
+  }
   return TakePooling(json, path, model);
 }
 

@@ -111,6 +111,13 @@ Status TakeSizes(const nlohmann::json& json, const EncoderFamily& family, const 
                                         ToAbsl(keys.hidden_size), model.hidden_size(),
                                         ToAbsl(keys.num_heads), model.num_heads()));
   }
+  const int32_t head_dim = model.hidden_size() / model.num_heads();
+  if (family.form.has_rotary_positions && head_dim % 2 != 0) {
+    return StorageError(
+        absl::StrFormat("%s: %s %d and %s %d make heads of %d, but rotary positions turn pairs",
+                        path, ToAbsl(keys.hidden_size), model.hidden_size(), ToAbsl(keys.num_heads),
+                        model.num_heads(), head_dim));
+  }
   return OkStatus();
 }
 
@@ -307,6 +314,7 @@ void TakeShape(const proto::BertModelConfig& from, proto::BertModelConfig& model
   model.set_whole_every(from.whole_every());
   if (!model.has_local_theta()) model.set_local_theta(from.local_theta());
   if (!model.has_whole_theta()) model.set_whole_theta(from.whole_theta());
+  if (!model.has_mean_pooling()) model.set_mean_pooling(from.mean_pooling());
   TakeFamilyDefaults(FamilyOf(model), model);
 }
 

@@ -22,10 +22,21 @@ namespace dtrain::internal {
 
 template <typename ModelConfig>
 Status ValidateBertModel(const ModelConfig& model) {
-  if (model.hidden_size() % model.num_heads() == 0) return OkStatus();
-  return UsageError(
-      absl::StrFormat("model.hidden_size (%d) must be a multiple of model.num_heads (%d)",
-                      model.hidden_size(), model.num_heads()));
+  if (model.hidden_size() % model.num_heads() != 0) {
+    return UsageError(
+        absl::StrFormat("model.hidden_size (%d) must be a multiple of model.num_heads (%d)",
+                        model.hidden_size(), model.num_heads()));
+  }
+  if constexpr (requires { model.family(); }) {
+    const bool is_rotary = FamilyOf(model).form.has_rotary_positions;
+    if (is_rotary && model.hidden_size() / model.num_heads() % 2 != 0) {
+      return UsageError(absl::StrFormat(
+          "model.hidden_size (%d) must be an even multiple of model.num_heads (%d): rotary "
+          "positions turn pairs",
+          model.hidden_size(), model.num_heads()));
+    }
+  }
+  return OkStatus();
 }
 
 template <typename Config>
