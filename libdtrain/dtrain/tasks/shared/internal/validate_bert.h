@@ -118,8 +118,8 @@ Status ValidateVocabulary(const Config& config) {
     return OkStatus();
   }
   return UsageError(
-      "data.vocabulary is not set: the WordPiece vocabulary, a file vocab.txt (`dtrain "
-      "tokenizer learn` makes one); or set model.pretrained to a BERT, which brings its own");
+      "data.vocabulary is not set: a tokenizer.json or vocab.txt (`dtrain tokenizer learn` makes "
+      "one); or set model.pretrained to a model that brings its own");
 }
 
 // Refuses fields of shared sections that only bert_classify reads.
