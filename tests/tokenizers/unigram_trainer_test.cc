@@ -358,6 +358,8 @@ TEST_CASE("no text, a vocabulary too small and wrong options are errors") {
   const std::string none = "no vocabulary can be learned: the text has no words";
   CHECK(error({}, {}, ExitCode::kData) == none);
   CHECK(error({"", "  "}, {}, ExitCode::kData) == none);
+  CHECK(error({std::string(5000, 'a')}, {}, ExitCode::kData) ==
+        "no vocabulary can be learned: all of the 1 words have more than 4096 bytes");
   CHECK(error({"abc"}, {.vocab_size = 8}, ExitCode::kUsage) ==
         "vocab_size 8 is too small: the 4 characters of the text and the special tokens need 9; "
         "raise it or lower character_coverage");

@@ -103,8 +103,13 @@ StatusOr<LearnedUnigram> LearnUnigram(const LineSource& source,
   }
   learned.long_words = words.long_words;
   learned.characters = static_cast<int64_t>(words.characters.size());
-  if (words.words.empty()) {
+  if (learned.words == 0) {
     return DataError("no vocabulary can be learned: the text has no words");
+  }
+  if (words.words.empty()) {
+    return DataError(
+        absl::StrFormat("no vocabulary can be learned: all of the %d words have more than %d bytes",
+                        learned.words, internal::kMaxWordBytes));
   }
   const size_t specials = options.special.texts.size();
   const size_t needed = specials + words.characters.size();
