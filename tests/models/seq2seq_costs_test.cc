@@ -108,8 +108,11 @@ TEST_CASE("counted parameters are those of the model") {
         options.pre_norm = pre_norm;
         options.tie_embeddings = tie_embeddings;
         options.tie_output = tie_output;
-        Seq2SeqTransformer model(options);
-        CHECK(CountParameters(options).total() == model.parameters().num_elements());
+        for (const bool output_bias : {false, true}) {
+          options.output_bias = output_bias;
+          Seq2SeqTransformer model(options);
+          CHECK(CountParameters(options).total() == model.parameters().num_elements());
+        }
       }
     }
   }

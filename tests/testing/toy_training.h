@@ -112,8 +112,8 @@ inline ToyRun MakeToyRun(const ToyCorpus& corpus) {
                     .dropout = 0.0f,
                     .max_positions = 64};
   run.task.batch.tokens_per_batch = 120;
-  run.task.beam_size = 1;
-  run.task.beam_extra_length = 2;
+  run.task.search.beam_size = 1;
+  run.task.search.extra_length = 2;
   run.trainer.max_steps = 5;
   run.trainer.learning_rate = {
       .kind = LrScheduleOptions::Kind::kInverseSqrt, .base = 2e-3, .warmup_steps = 4};

@@ -559,6 +559,106 @@ TEST_CASE("lines longer than those of the training are named, and may be transla
   CHECK(Tool(translate + " --split_sentences=true --scores").exit_code == 2);
 }
 
+TEST_CASE("a published translator is inspected, translates, and is measured without a run") {
+  const std::string folder = testing::GoldenPath("opus_tiny");
+  const Outcome inspected = Tool("inspect " + folder + " 2>&1");
+  INFO(inspected.output);
+  REQUIRE(inspected.exit_code == 0);
+  const std::vector<std::string> lines = Lines(inspected.output);
+  REQUIRE(lines.size() == 6);
+  CHECK(lines[0] == folder + ": Marian");
+  CHECK_THAT(lines[1], Catch::Contains("2 + 1 layers of 24, 3 heads, ffn 40, texts of up to 95"));
+  CHECK_THAT(lines[3], Catch::EndsWith(": Marian, 115 pieces"));
+  CHECK_THAT(lines[4], Catch::EndsWith("begin each source with one of >>deu<<, >>nld<<"));
+  CHECK_THAT(lines[5], Catch::Contains("nmt_train      all weights are here"));
+
+  const TinyRun& tiny = TinyRun::Get();
+  const Outcome translated = Tool("translate " + folder + " --input=" + tiny.source);
+  INFO(translated.output);
+  REQUIRE(translated.exit_code == 0);
+  CHECK(Lines(translated.output).size() == 30);
+  const Outcome measured = Tool("eval " + folder + " --source=" + tiny.source +
+                                " --reference=" + tiny.reference + " --json");
+  CHECK(measured.exit_code == 0);
+  CHECK(nlohmann::json::parse(measured.output)["nll"].get<double>() > 1.0);
+}
+
+TEST_CASE("a run begins with a published translator and is exported in its form") {
+  const std::string folder = testing::GoldenPath("opus_tiny");
+  const TemporaryFolder out;
+  WriteTestFile(out.File("train.tsv"), "The dialog\tDer Dialog\nthe computer\tder Computer\n");
+  // A rate so low that no weight changes.
+  const std::string train = DTRAIN_TEST_NMT_TRAIN " model.pretrained=" + folder +
+                            " data.train_tsv=" + out.File("train.tsv") +
+                            " data.max_length=90 data.hold_out_dev=0 data.hold_out_test=0"
+                            " optimizer.learning_rate=1e-30 optimizer.schedule=constant"
+                            " optimizer.warmup_steps=0 trainer.eval_every= trainer.max_steps=1"
+                            " run.run_dir=";
+  const Outcome trained = Shell(train + out.File("run") + " 2>&1");
+  INFO(trained.output);
+  REQUIRE(trained.exit_code == 0);
+  const Outcome exported = Tool("export-hf " + out.File("run") + " " + out.File("hf"));
+  INFO(exported.output);
+  REQUIRE(exported.exit_code == 0);
+  for (const std::string name : {"source.spm", "target.spm", "vocab.json", "tokenizer_config.json",
+                                 "generation_config.json"}) {
+    CHECK(ReadTestFile(out.File("hf/" + name)) == ReadTestFile(folder + "/" + name));
+  }
+  const auto theirs = nlohmann::json::parse(ReadTestFile(folder + "/config.json"));
+  const auto ours = nlohmann::json::parse(ReadTestFile(out.File("hf/config.json")));
+  for (const auto& [key, value] : theirs.items()) {
+    INFO(key);
+    CHECK((key == "dtype" || ours.value(key, nlohmann::json("missing")) == value));
+  }
+  const std::string input = " --beam_size=3 --input=" + out.File("source");
+  WriteTestFile(out.File("source"), "The dialog is located on the computer.\n>>deu<< The dialog\n");
+  const Outcome translated = Tool("translate " + folder + input);
+  CHECK(translated.output == Tool("translate " + out.File("run") + input).output);
+  CHECK(translated.output == Tool("translate " + out.File("hf") + input).output);
+
+  // Another run goes on from the first; what it needs is in the checkpoint.
+  const Outcome further = Shell(DTRAIN_TEST_NMT_TRAIN " model.init=" + out.File("run") +
+                                " data.train_tsv=" + out.File("train.tsv") +
+                                " data.max_length=90 data.hold_out_dev=0 data.hold_out_test=0"
+                                " optimizer.learning_rate=1e-30 optimizer.schedule=constant"
+                                " optimizer.warmup_steps=0 trainer.eval_every= trainer.max_steps=1"
+                                " run.run_dir=" +
+                                out.File("further") + " 2>&1");
+  INFO(further.output);
+  REQUIRE(further.exit_code == 0);
+  REQUIRE(Tool("export-hf " + out.File("further") + " " + out.File("hf2")).exit_code == 0);
+  CHECK(ReadTestFile(out.File("hf2/config.json")) == ReadTestFile(out.File("hf/config.json")));
+  CHECK(ReadTestFile(out.File("hf2/model.safetensors")) ==
+        ReadTestFile(out.File("hf/model.safetensors")));
+
+  const auto refused = [&](const std::string& more) {
+    return Shell(train + out.File("new") + " " + more + " 2>&1");
+  };
+  CHECK_THAT(refused("model.init=" + out.File("run")).output,
+             Catch::Contains("model.init and model.pretrained both name weights"));
+  CHECK_THAT(refused("data.vocabulary=" + folder).output,
+             Catch::Contains("the vocabulary is that of model.pretrained"));
+  CHECK_THAT(refused("model.pretrained=opus-mt-en-de").output,
+             Catch::Contains("opus-mt-en-de: no such folder"));
+  const Outcome other = Shell(DTRAIN_TEST_NMT_TRAIN " model.pretrained=" + folder +
+                              " data.prepared=" + TinyRun::Get().data +
+                              " data.max_length=90 trainer.eval_every= trainer.max_steps=1"
+                              " run.run_dir=" +
+                              out.File("other") + " 2>&1");
+  CHECK(other.exit_code == 7);
+  CHECK_THAT(other.output, Catch::Contains("prepare it with data.vocabulary=" + folder));
+}
+
+TEST_CASE("an export of a vocabulary of its own is a published translator, too") {
+  const TinyRun& tiny = TinyRun::Get();
+  const TemporaryFolder out;
+  REQUIRE(Tool("export-hf " + tiny.run + " " + out.File("hf")).exit_code == 0);
+  const std::string input = " --beam_size=1 --input=" + tiny.source;
+  const Outcome ours = Tool("translate " + tiny.run + input);
+  REQUIRE(ours.exit_code == 0);
+  CHECK(Tool("translate " + out.File("hf") + input).output == ours.output);
+}
+
 TEST_CASE("export-hf writes a whole folder and refuses one that is in use") {
   const TinyRun& tiny = TinyRun::Get();
   const std::string out = tiny.Path("hf");

@@ -35,11 +35,13 @@ StatusOr<std::vector<std::string>> ReadLines(const std::string& path) {
 // Ids of the translations, ends included.
 int64_t CountPieces(const TranslationModel& trained,
                     const std::vector<std::vector<Translation>>& translations) {
-  int64_t pieces = 0;
+  std::vector<std::string> texts;
   for (const std::vector<Translation>& of_line : translations) {
-    pieces += static_cast<int64_t>(trained.tokenizer.Encode(of_line.front().text).size()) + 1;
+    texts.push_back(of_line.front().text);
   }
-  return pieces;
+  const EncodedLines lines =
+      TranslationEncoder(*trained.tokenizer).Encode(texts, MarianLines::kTargets);
+  return static_cast<int64_t>(lines.ids.size() + texts.size());
 }
 
 Status Run(const std::string& model_path, const std::string& text_path, DType compute_type,
@@ -51,14 +53,16 @@ Status Run(const std::string& model_path, const std::string& text_path, DType co
   for (const int threads : {1, 2}) {
     SetNumThreads(threads);
     for (const int beam : {1, 4}) {
-      BeamSearchOptions search = SearchOptionsFor(trained.tokenizer, beam, 0.6f);
+      BeamSearchOptions search = *trained.search;
+      search.beam_size = beam;
+      search.alpha = 0.6f;
       search.batch_tokens = batch_tokens;
       double seconds = 1e30;
       int64_t pieces = 0;
       for (int pass = 0; pass < 3; ++pass) {
         const Timer timer;
         const auto translations =
-            TranslateLines(*trained.model, trained.tokenizer, lines, search, ctx);
+            TranslateLines(*trained.model, *trained.tokenizer, lines, search, ctx);
         seconds = std::min(seconds, timer.Seconds());
         pieces = CountPieces(trained, translations);
       }

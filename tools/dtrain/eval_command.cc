@@ -131,7 +131,7 @@ StatusOr<std::vector<std::string>> TranslateOnRanks(const EvalFlags& flags,
   const Timer timer;
   LineNotes source_notes;
   const auto translations =
-      TranslateLines(*trained.model, trained.tokenizer, own_sources,
+      TranslateLines(*trained.model, *trained.tokenizer, own_sources,
                      flags.translation.SearchOptions(trained), ctx, &source_notes);
   result.cut_sources = static_cast<int64_t>(source_notes.cut.size());
   std::string text;
@@ -139,7 +139,7 @@ StatusOr<std::vector<std::string>> TranslateOnRanks(const EvalFlags& flags,
   const std::vector<std::string> texts = AllGatherStrings(comm, text);
   result.seconds = timer.Seconds();
   LineNotes reference_notes;
-  const LossSums sums = ScoreLines(*trained.model, trained.tokenizer, own_sources, own_references,
+  const LossSums sums = ScoreLines(*trained.model, *trained.tokenizer, own_sources, own_references,
                                    flags.translation.batch_tokens, ctx, &reference_notes);
   result.cut_references = static_cast<int64_t>(reference_notes.cut.size());
   std::array<double, 4> totals = {sums.nll, static_cast<double>(sums.tokens),

@@ -3,14 +3,18 @@
 #include <cstdio>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "dtrain/base/internal/abseil_text.h"
+#include "dtrain/base/printable.h"
 #include "dtrain/classification.pb.h"
 #include "dtrain/config/flag_set.h"
 #include "dtrain/models/pretrained_weights.h"
+#include "dtrain/models/seq2seq_transformer.h"
+#include "dtrain/nmt.pb.h"
 #include "dtrain/tasks/classification/head.h"
 #include "dtrain/tasks/pretraining/head.h"
 #include "dtrain/tasks/question_answering/head.h"
@@ -18,6 +22,9 @@
 #include "dtrain/tasks/shared/internal/pretrained_shape.h"
 #include "dtrain/tasks/shared/internal/tokenization.h"
 #include "dtrain/tasks/token_classification/head.h"
+#include "dtrain/tasks/translation/internal/marian_folder.h"
+#include "dtrain/tasks/translation/options.h"
+#include "dtrain/tasks/translation/translation_tokenizer.h"
 #include "dtrain/tokenizers/text_tokenizer.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/run_command.h"
@@ -80,23 +87,67 @@ Status PrintTask(const char* program, const std::string& path, Model&& model,
   return OkStatus();
 }
 
-Status Inspect(const std::string& path) {
-  DT_ASSIGN_OR_RETURN(const ModelFolder folder, Open(path));
-  const BertOptions& encoder = folder.encoder;
-  const EncoderFamily& family = *encoder.family;
-  DT_ASSIGN_OR_RETURN(const WeightFile weights, WeightFile::Open(path));
+void PrintWeights(const WeightFile& weights) {
   int64_t numbers = 0;
   for (const WeightTensor& tensor : weights.tensors()) {
     int64_t elements = 1;
     for (const int64_t extent : tensor.tensor.shape) elements *= extent;
     numbers += elements;
   }
+  std::printf("  %-14s %s: %zu tensors, %.2f million numbers\n", "weights", weights.path().c_str(),
+              weights.tensors().size(), static_cast<double>(numbers) * 1e-6);
+}
+
+// The tokens that choose the target language of a model of many: ">>deu<<".
+std::string LanguagesOf(const TranslationTokenizer& tokenizer) {
+  std::vector<std::string> languages;
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    const std::string_view piece = tokenizer.Piece(id);
+    if (piece.starts_with(">>") && piece.ends_with("<<")) languages.emplace_back(piece);
+  }
+  return PrintableList(languages, 8);
+}
+
+// A translator: what nmt_train would start from.
+Status InspectTranslator(const std::string& path) {
+  proto::NmtConfig config;
+  DT_RETURN_IF_ERROR(internal::ReadMarianFolder(path, config));
+  DT_ASSIGN_OR_RETURN(const TranslationTokenizer tokenizer, TranslationTokenizer::Load(path));
+  DT_ASSIGN_OR_RETURN(const WeightFile weights, WeightFile::Open(path));
+  Seq2SeqOptions options = ModelOptionsOf(config.model());
+  options.vocab_size = tokenizer.vocab_size();
+  Seq2SeqTransformer model(options);
+  DT_ASSIGN_OR_RETURN(const PretrainedReport report,
+                      internal::MatchMarianWeights(path, model.parameters()));
+  std::printf("%s: Marian\n", path.c_str());
+  std::printf("  %-14s %d + %d layers of %d, %d heads, ffn %d, texts of up to %d pieces\n", "shape",
+              options.encoder_layers, options.decoder_layers, static_cast<int>(options.hidden_size),
+              options.num_heads, static_cast<int>(options.ffn_size),
+              static_cast<int>(options.max_positions - 1));
+  PrintWeights(weights);
+  std::printf("  %-14s %s: %s, %d pieces\n", "tokenizer", path.c_str(),
+              tokenizer.bos_id() < 0 ? "Marian" : "BPE", tokenizer.vocab_size());
+  const std::string languages = LanguagesOf(tokenizer);
+  if (!languages.empty()) {
+    std::printf("  %-14s begin each source with one of %s\n", "languages", languages.c_str());
+  }
+  std::printf("  %-14s %s\n", "nmt_train",
+              report.initialised.empty() ? "all weights are here"
+                                         : "without final_logits_bias, which is then zero");
+  return OkStatus();
+}
+
+Status Inspect(const std::string& path) {
+  if (internal::IsMarianFolder(path)) return InspectTranslator(path);
+  DT_ASSIGN_OR_RETURN(const ModelFolder folder, Open(path));
+  const BertOptions& encoder = folder.encoder;
+  const EncoderFamily& family = *encoder.family;
+  DT_ASSIGN_OR_RETURN(const WeightFile weights, WeightFile::Open(path));
   std::printf("%s: %s\n", path.c_str(), std::string(family.title).c_str());
   std::printf("  %-14s %d layers of %d, %d heads, ffn %d, texts of up to %d tokens\n", "shape",
               encoder.num_layers, static_cast<int>(encoder.hidden_size), encoder.num_heads,
               static_cast<int>(encoder.ffn_size), static_cast<int>(encoder.max_positions));
-  std::printf("  %-14s %s: %zu tensors, %.2f million numbers\n", "weights", weights.path().c_str(),
-              weights.tensors().size(), static_cast<double>(numbers) * 1e-6);
+  PrintWeights(weights);
   std::printf("  %-14s %s: %s, %d pieces\n", "tokenizer", folder.config.data().vocabulary().c_str(),
               std::string(folder.tokenizer.kind()).c_str(), folder.tokenizer.vocab_size());
   const int64_t classes = ClassesOf(weights, family.classifier.output);

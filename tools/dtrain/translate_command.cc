@@ -190,7 +190,7 @@ Status Translate(const TranslateFlags& flags, Runtime& runtime) {
     LineNotes notes;
     const Texts texts = TextsOf(lines, num_lines, flags.split_sentences);
     const auto translations =
-        TranslateLines(*trained.model, trained.tokenizer, texts.texts, search, ctx, &notes);
+        TranslateLines(*trained.model, *trained.tokenizer, texts.texts, search, ctx, &notes);
     noted.Add(notes, texts.numbers);
     std::string text;
     for (size_t i = 0; i < translations.size(); ++i) {

@@ -64,9 +64,9 @@ LoadModelOptions TranslationFlags::LoadOptions(const Device& device) const {
 }
 
 BeamSearchOptions TranslationFlags::SearchOptions(const TranslationModel& trained) const {
-  BeamSearchOptions options =
-      SearchOptionsFor(trained.tokenizer, static_cast<int>(beam_size),
-                       alpha ? static_cast<float>(*alpha) : trained.beam_alpha);
+  BeamSearchOptions options = *trained.search;
+  options.beam_size = static_cast<int>(beam_size);
+  if (alpha) options.alpha = static_cast<float>(*alpha);
   options.extra_length = static_cast<int32_t>(extra_length);
   options.batch_tokens = batch_tokens;
   return options;

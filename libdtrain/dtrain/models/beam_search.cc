@@ -42,8 +42,10 @@ bool Better(const Candidate& a, const Candidate& b) {
   return std::pair(a.row, a.id) < std::pair(b.row, b.id);
 }
 
-float Penalty(size_t length, float alpha) {
-  return std::pow((5.0f + static_cast<float>(length)) / 6.0f, alpha);
+float Penalty(size_t length, const BeamSearchOptions& options) {
+  const auto pieces = static_cast<float>(length);
+  const float base = options.rules == BeamRules::kWu ? (5.0f + pieces) / 6.0f : pieces;
+  return std::pow(base, options.alpha);
 }
 
 // Merges the `count` best entries of one row into `best`, which stays sorted.
@@ -82,10 +84,12 @@ class BatchSearch {
     const auto length = static_cast<int32_t>(source.size());
     ids_.insert(ids_.end(), source.begin(), source.end());
     offsets_.push_back(static_cast<int32_t>(ids_.size()));
-    const auto limit = static_cast<int32_t>(model_.options().max_positions) - 1;
+    // max_length of transformers also counts the start symbol and the end symbol.
+    const int32_t marks = options_.rules == BeamRules::kWu ? 1 : 2;
+    const auto limit = static_cast<int32_t>(model_.options().max_positions) - marks;
     Sentence& sentence = sentences_.emplace_back();
     sentence.index = index;
-    sentence.max_length = std::min(length + options_.extra_length, limit);
+    sentence.max_length = std::max(std::min(length + options_.extra_length, limit), 0);
     sentence.alive.emplace_back();
   }
 
@@ -184,18 +188,28 @@ class BatchSearch {
 
   void Forbid(const Sentence& sentence, float* values) const {
     constexpr float kNever = -std::numeric_limits<float>::infinity();
-    values[model_.options().pad_id()] = kNever;
-    for (const int32_t id : options_.forbidden_ids) values[id] = kNever;
+    float* const all_end = values + model_.options().vocab_size;
+    double forbidden = 0.0;  // their probability
+    const auto forbid = [&](int32_t id) {
+      if (options_.renormalizes) forbidden += std::exp(double{values[id]});
+      values[id] = kNever;
+    };
+    forbid(model_.options().pad_id());
+    for (const int32_t id : options_.forbidden_ids) forbid(id);
+    if (forbidden > 0.0 && forbidden < 1.0) {
+      const auto rest = static_cast<float>(std::log1p(-forbidden));
+      for (float* value = values; value != all_end; ++value) *value -= rest;
+    }
     // At full length only the end symbol is allowed.
     if (static_cast<int32_t>(sentence.alive.front().ids.size()) < sentence.max_length) return;
-    const float end = values[options_.end_id];
-    std::fill(values, values + model_.options().vocab_size, kNever);
+    const float end = options_.rules == BeamRules::kWu ? values[options_.end_id] : 0.0f;
+    std::fill(values, all_end, kNever);
     values[options_.end_id] = end;
   }
 
   void Finish(Sentence& sentence, const std::vector<int32_t>& ids, float log_probability) const {
     // The end symbol counts as a token.
-    const float score = log_probability / Penalty(ids.size() + 1, options_.alpha);
+    const float score = log_probability / Penalty(ids.size() + 1, options_);
     const auto place = std::find_if(sentence.finished.begin(), sentence.finished.end(),
                                     [&](const Hypothesis& other) { return other.score < score; });
     sentence.finished.insert(place, {ids, score, log_probability});
@@ -209,9 +223,11 @@ class BatchSearch {
     if (sentence.alive.empty()) return true;
     if (options_.beam_size == 1) return !sentence.finished.empty();
     if (sentence.finished.size() < static_cast<size_t>(options_.beam_size)) return false;
+    if (options_.early_stopping) return true;
     const Alive& best = sentence.alive.front();
-    return best.log_probability / Penalty(best.ids.size() + 1, options_.alpha) <=
-           sentence.finished.back().score;
+    // Whether the end symbol counts here, too, is transformers' choice.
+    const size_t length = best.ids.size() + (options_.rules == BeamRules::kWu ? 1 : 0);
+    return best.log_probability / Penalty(length, options_) <= sentence.finished.back().score;
   }
 
   void Collect(Sentence& sentence, std::vector<Hypothesis>& result) const {

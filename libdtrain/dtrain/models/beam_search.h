@@ -23,14 +23,24 @@
 
 namespace dtrain {
 
+// How hypotheses are compared.
+enum class BeamRules {
+  kWu,            // score = log p / ((5 + length) / 6)^alpha (Wu et al. 2016, equation 14)
+  kTransformers,  // score = log p / length^alpha, as generate(); an end symbol where the length
+                  // allows no other is certain (forced_eos_token_id)
+};
+
 struct BeamSearchOptions {
-  int beam_size = 4;   // 1 is greedy search, whatever alpha is
-  float alpha = 0.6f;  // score = log p / ((5 + length) / 6)^alpha (Wu et al. 2016, equation 14)
+  int beam_size = 4;          // 1 is greedy search, whatever alpha is
+  float alpha = 0.6f;         // strength of the length penalty, see `rules`
   int32_t extra_length = 50;  // a translation has at most this many tokens more than its source
   int n_best = 1;             // hypotheses returned per sentence, at most beam_size
   int32_t end_id = 2;         // the id that ends a sentence
   std::vector<int32_t> forbidden_ids = {};  // ids that are never produced; <pad> is always
                                             // forbidden
+  BeamRules rules = BeamRules::kWu;
+  bool early_stopping = false;  // a sentence is done as soon as beam_size hypotheses have ended
+  bool renormalizes = false;    // probabilities of ids that are not forbidden sum to 1
   // Number of source tokens translated together. Batches of very short sentences have fewer: a
   // batch has room for at most kPlacesPerToken times this many translated tokens, which use the
   // memory.

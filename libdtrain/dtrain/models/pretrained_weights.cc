@@ -291,13 +291,19 @@ class Loader {
     return {dims.begin(), dims.end()};
   }
 
+  // Marian's final_logits_bias is a matrix of one row.
+  static bool IsOneRowOf(const std::vector<int64_t>& theirs, const std::vector<int64_t>& ours) {
+    return theirs.size() == ours.size() + 1 && theirs[0] == 1 &&
+           std::equal(ours.begin(), ours.end(), theirs.begin() + 1);
+  }
+
   enum class Fit { kWhole, kRows, kNot };
 
   // Returns kRows for a vocabulary of another size.
   Fit Fits(const Parameter& parameter, const WeightTensor& tensor) const {
     const std::vector<int64_t> theirs = ShapeOf(tensor);
     const std::vector<int64_t> ours = DimsOf(parameter);
-    if (theirs == ours) return Fit::kWhole;
+    if (theirs == ours || IsOneRowOf(theirs, ours)) return Fit::kWhole;
     const bool vocabulary = IsVocabularySized(parameter.name()) && theirs.size() == ours.size() &&
                             theirs[0] > 0 &&
                             std::equal(theirs.begin() + 1, theirs.end(), ours.begin() + 1) &&
@@ -342,7 +348,7 @@ class Loader {
     }
     // For a vocabulary of another size, only the rows that both have.
     Tensor to = parameter.master();
-    if (!from.shape.empty() && to.shape().rank() > 0 && !IsTurned(tensor, file_.format())) {
+    if (Fits(parameter, tensor) == Fit::kRows) {
       to = to.Rows(0, std::min(from.shape[0], to.dim(0)));
     }
     std::vector<float> values(static_cast<size_t>(to.elements()));

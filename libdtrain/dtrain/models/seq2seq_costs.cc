@@ -101,12 +101,13 @@ ModelParameters CountParameters(const Seq2SeqOptions& options) {
     return options.encoder_layers * encoder.*kind + options.decoder_layers * decoder.*kind;
   };
   const int64_t table = options.vocab_size * options.hidden_size;
-  return {.embeddings = (options.tie_embeddings ? 1 : 2) * table,
-          .attention = in_layers(&LayerParameters::attention),
-          .feed_forward = in_layers(&LayerParameters::feed_forward),
-          .layer_norm = in_layers(&LayerParameters::layer_norm) +
-                        (options.pre_norm ? 2 * 2 * options.hidden_size : 0),
-          .output = options.tie_output ? 0 : table};
+  return {
+      .embeddings = (options.tie_embeddings ? 1 : 2) * table,
+      .attention = in_layers(&LayerParameters::attention),
+      .feed_forward = in_layers(&LayerParameters::feed_forward),
+      .layer_norm = in_layers(&LayerParameters::layer_norm) +
+                    (options.pre_norm ? 2 * 2 * options.hidden_size : 0),
+      .output = (options.tie_output ? 0 : table) + (options.output_bias ? options.vocab_size : 0)};
 }
 
 ModelFlops CountFlops(const Seq2SeqOptions& options, const Seq2SeqBatch& batch, Recompute recompute,

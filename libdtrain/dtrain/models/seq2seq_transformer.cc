@@ -33,7 +33,8 @@ Seq2SeqTransformer::Seq2SeqTransformer(const Seq2SeqOptions& options)
   const Scope model(parameters_, "model");
   const TokenEmbeddingOptions embedding{.vocab_size = options.vocab_size,
                                         .hidden_size = options.hidden_size,
-                                        .zero_id = options.pad_id(),
+                                        .zero_id = options.learned_pad ? -1 : options.pad_id(),
+                                        .padding_id = options.learned_pad ? options.pad_id() : -1,
                                         .dropout = options.dropout};
   const auto add_table = [&](std::string_view name) -> Parameter& {
     return TokenEmbedding::AddTable(model / name, embedding);
@@ -48,8 +49,14 @@ Seq2SeqTransformer::Seq2SeqTransformer(const Seq2SeqOptions& options)
                        : &Scope(parameters_, "lm_head")
                               .Add("weight", decoder_table.shape(), Initializer::XavierUniform());
   output_weight_->MarkEmbedding();
+  if (options.output_bias) {
+    output_bias_ = &parameters_.Add("final_logits_bias", {options.vocab_size},
+                                    Initializer::Constant(0.0f), parameters_.NewGroup());
+  }
   output_ = std::make_unique<OutputLoss>(
-      *output_weight_, OutputLossOptions{.label_smoothing = options.label_smoothing});
+      *output_weight_,
+      OutputLossOptions{.label_smoothing = options.label_smoothing, .trains_bias = false},
+      output_bias_);
 }
 
 void Seq2SeqTransformer::AddStack(const std::string& name, const TokenEmbeddingOptions& embedding,
@@ -158,6 +165,7 @@ void Seq2SeqTransformer::Backward(Context& ctx) {
   Tensor d_memory = ctx.Empty(memory_.shape());
   Zero(d_memory, ctx.stream());
   Tensor gradient = output_->Backward();
+  if (output_bias_ != nullptr) output_bias_->GradientReady();
   if (!options_.tie_output) output_weight_->GradientReady();
   BackwardStack(decoder_, std::move(gradient), {target_, memory_, source_}, d_memory, ctx);
   if (!options_.tie_embeddings) decoder_.embedding->table().GradientReady();

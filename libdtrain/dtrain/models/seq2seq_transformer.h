@@ -8,8 +8,8 @@
 //
 // Vaswani et al., "Attention Is All You Need" (2017), with sinusoidal positions. Weights have the
 // names and shapes of Hugging Face's MarianMTModel (post-norm) or PegasusForConditionalGeneration
-// (pre-norm), so exporting only copies them. The last id is <pad>. It starts the decoder as a zero
-// vector, and its row of the embeddings stays zero.
+// (pre-norm), so exporting only copies them. The decoder starts with <pad>, which embeds as a zero
+// vector unless learned_pad is set: then it embeds as its row of the table, as in transformers.
 #ifndef DTRAIN_MODELS_SEQ2SEQ_TRANSFORMER_H_
 #define DTRAIN_MODELS_SEQ2SEQ_TRANSFORMER_H_
 
@@ -29,7 +29,8 @@
 namespace dtrain {
 
 struct Seq2SeqOptions {
-  int64_t vocab_size = 32768;  // joint vocabulary, including <pad> as the last id
+  int64_t vocab_size = 32768;  // joint vocabulary, including <pad>
+  int32_t pad = -1;            // the id of <pad>; -1: the last one
   int encoder_layers = 6;
   int decoder_layers = 6;
   int64_t hidden_size = 512;
@@ -40,13 +41,15 @@ struct Seq2SeqOptions {
   float layer_norm_epsilon = 1e-5f;
   bool tie_embeddings = true;  // source and target share one table
   bool tie_output = true;      // the output projection shares the target's table
+  bool output_bias = false;    // final_logits_bias: added to the logits, and not trained
+  bool learned_pad = false;    // false: the row of <pad> stays zero
   float dropout = 0.1f;
   float attention_dropout = 0.0f;
   float activation_dropout = 0.0f;
   float label_smoothing = 0.1f;
   int64_t max_positions = 512;  // length of the longest sequence
 
-  int32_t pad_id() const { return static_cast<int32_t>(vocab_size) - 1; }
+  int32_t pad_id() const { return pad >= 0 ? pad : static_cast<int32_t>(vocab_size) - 1; }
 };
 
 // The options of each layer of the encoder or the decoder.
@@ -139,6 +142,7 @@ class Seq2SeqTransformer {
   SinusoidalPositions positions_;
   Stack encoder_, decoder_;
   Parameter* output_weight_ = nullptr;
+  Parameter* output_bias_ = nullptr;  // null without output_bias
   std::unique_ptr<OutputLoss> output_;
   // From the last forward while training.
   Tensor memory_;

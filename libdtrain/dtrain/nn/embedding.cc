@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/embedding.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -37,7 +38,7 @@ const Tensor& SinusoidalPositions::Table(const Context& ctx) {
 Parameter& TokenEmbedding::AddTable(const Scope& scope, const TokenEmbeddingOptions& options) {
   Initializer initializer =
       Initializer::Normal(1.0f / std::sqrt(static_cast<float>(options.hidden_size)));
-  initializer.zero_row = options.zero_id;
+  initializer.zero_row = std::max(options.zero_id, options.padding_id);
   Parameter& table = scope.Add("weight", {options.vocab_size, options.hidden_size}, initializer);
   table.MarkEmbedding();
   return table;
@@ -103,8 +104,9 @@ void TokenEmbedding::Backward(const Tensor& dy, Context& ctx) {
   DT_CHECK(ids_) << "Backward() without Forward()";
   Tensor& d_table = table_.gradient();
   Tensor none;
-  EmbeddingBackward(dy, ids_, position_ids_, OpOptions(row_numbers_, ctx), d_table, none,
-                    ctx.stream());
+  EmbeddingOptions options = OpOptions(row_numbers_, ctx);
+  options.zero_id = std::max(options_.zero_id, options_.padding_id);
+  EmbeddingBackward(dy, ids_, position_ids_, options, d_table, none, ctx.stream());
   ids_ = position_ids_ = row_numbers_ = Tensor();
   if (options_.zero_id >= 0) {
     // If the table is also the output projection, this row has a gradient as an output class.

@@ -52,6 +52,9 @@ struct TokenEmbeddingOptions {
   int64_t vocab_size = 32768;
   int64_t hidden_size = 512;
   int32_t zero_id = -1;  // this id embeds as zeros and is not trained; -1 for none
+  // Looking up this id does not train its row, which begins as zeros; -1 for none. Where the table
+  // is the output projection too, that trains the row. PyTorch's padding_idx does the same.
+  int32_t padding_id = -1;
   float dropout = 0.0f;  // of the sum of token and position embeddings
 };
 

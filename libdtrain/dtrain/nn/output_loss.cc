@@ -69,7 +69,9 @@ LossSums OutputLoss::Forward(const Tensor& hidden, const Tensor& targets, Tensor
     ProductGradient product = Parameter::TakeProductGradient({&weight, 1}, weight_.shape());
     Gemm(d_logits, rows, {.transpose_a = true, .accumulate = product.accumulate}, product.gradient,
          ctx.stream());
-    if (bias_ != nullptr) AccumulateColumnSums(d_logits, bias_->gradient(), ctx.stream());
+    if (bias_ != nullptr && options_.trains_bias) {
+      AccumulateColumnSums(d_logits, bias_->gradient(), ctx.stream());
+    }
   }
   return account.Add(loss, nll, tokens);
 }

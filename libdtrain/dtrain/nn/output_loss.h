@@ -28,6 +28,7 @@ namespace dtrain {
 // Options of the loss.
 struct OutputLossOptions {
   float label_smoothing = 0.0f;  // in [0, 1): Szegedy et al. 2016, section 7
+  bool trains_bias = true;       // false: the bias gets no gradient and stays as it is
 };
 
 // logits = hidden W^T + bias, and the sum of the cross-entropies of their rows. With p =

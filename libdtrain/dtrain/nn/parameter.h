@@ -36,7 +36,7 @@ struct Initializer {
   enum class Kind { kConstant, kNormal, kUniform, kXavierUniform };
   Kind kind = Kind::kConstant;
   float value = 0.0f;     // the constant, the standard deviation, or the bound
-  int64_t zero_row = -1;  // this row starts as zeros and stays zero
+  int64_t zero_row = -1;  // this row starts as zeros
 
   // All elements alike, and N(0, stddev^2).
   static Initializer Constant(float value) { return {Kind::kConstant, value}; }

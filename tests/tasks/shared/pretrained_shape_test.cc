@@ -263,7 +263,7 @@ TEST_CASE("files beside pretrained weights that cannot be used are named") {
   WriteTestFile(folder.File("config.json"), R"({"model_type": "deberta-v2"})");
   CHECK(message() == folder.File("config.json") +
                          ": model_type is \"deberta-v2\"; dtrain loads bert, distilbert, electra, "
-                         "modernbert, roberta, xlm-roberta");
+                         "modernbert, roberta, xlm-roberta, and for nmt_train marian");
   WriteTestFile(folder.File("config.json"), R"({"num_hidden_layers": "six"})");
   CHECK_THAT(message(), Catch::Contains("num_hidden_layers is \"six\""));
 }

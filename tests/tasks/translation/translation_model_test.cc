@@ -42,8 +42,8 @@ struct SavedTranslation {
 std::vector<std::string> TranslationsOf(const TranslationModel& trained) {
   Context ctx({}, {.compute_type = trained.compute_type});
   const auto translations =
-      TranslateLines(*trained.model, trained.tokenizer, std::vector<std::string>{"abc", "hgf edc"},
-                     SearchOptionsFor(trained.tokenizer, /*beam_size=*/2, trained.beam_alpha), ctx);
+      TranslateLines(*trained.model, *trained.tokenizer, std::vector<std::string>{"abc", "hgf edc"},
+                     *trained.search, ctx);
   std::vector<std::string> texts;
   for (const auto& translation : translations) texts.push_back(translation.at(0).text);
   return texts;
@@ -56,7 +56,7 @@ TEST_CASE("a translation model comes with the weights, tokenizer and settings of
   REQUIRE(trained.ok());
   CHECK(trained->step == 7);
   CHECK_THAT(trained->path, Catch::EndsWith("step-00000007"));
-  CHECK(trained->beam_alpha == 0.3f);
+  CHECK(trained->search->alpha == 0.3f);
   CHECK(trained->compute_type == DType::kFloat32);
   CHECK_THAT(trained->config_text, Catch::Contains("beam_alpha: 0.3"));
   testing::CheckSameWeights(trained->model->parameters(), run.task->parameters());

@@ -9,6 +9,7 @@
 #include "dtrain/base/status.h"
 #include "dtrain/tokenizers/bpe_trainer.h"
 #include "testing/catch.h"
+#include "testing/file_testing.h"
 
 namespace dtrain {
 namespace {
@@ -24,8 +25,12 @@ TEST_CASE("no translation holds a mark, an unknown piece, or a byte that ends it
     const StatusOr<BpeModel> model = LearnBpe(counter, options);
     INFO(std::string(model.status().message()));
     REQUIRE(model.ok());
-    const std::vector<int32_t> never = NeverTranslations(*model);
-    CHECK(SearchOptionsFor(*model, 4, 0.6f).forbidden_ids == never);
+    const TemporaryFolder folder;
+    REQUIRE(model->Save(folder.File("vocab.spm")).ok());
+    const auto tokenizer = TranslationTokenizer::Load(folder.path());
+    REQUIRE(tokenizer.ok());
+    const std::vector<int32_t> never = tokenizer->never_translated();
+    CHECK(SearchOptionsFor(*tokenizer, {.beam_size = 2}).forbidden_ids == never);
     for (int32_t id = 0; id < model->vocab_size(); ++id) {
       const bool is_forbidden = std::find(never.begin(), never.end(), id) != never.end();
       const std::string text = model->Decode(std::vector<int32_t>{id});

@@ -36,6 +36,8 @@ Activation ActivationOf(proto::ModelConfig::Activation activation) {
       return Activation::kGeluErf;
     case proto::ModelConfig::gelu_tanh:
       return Activation::kGeluTanh;
+    case proto::ModelConfig::swish:
+      return Activation::kSwish;
   }
   return Activation::kRelu;
 }

@@ -96,8 +96,7 @@ Status TranslationEvaluator::EvaluateTranslations(const TranslationSet& set,
     sources[i].push_back(tokenizer_.eos_id());
     references[i] = set.references[own[i]];
   }
-  BeamSearchOptions search = SearchOptionsFor(tokenizer_, options_.beam_size, options_.beam_alpha);
-  search.extra_length = options_.beam_extra_length;
+  BeamSearchOptions search = SearchOptionsFor(tokenizer_, options_.search);
   search.batch_tokens = options_.batch_tokens;
   const auto translations = TranslateIds(model_, tokenizer_, sources, search, ctx);
   std::vector<std::string> hypotheses(own.size());

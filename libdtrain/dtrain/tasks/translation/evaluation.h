@@ -9,10 +9,11 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/comm/communicator.h"
+#include "dtrain/models/beam_search.h"
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/tasks/translation/token_shard.h"
-#include "dtrain/tokenizers/bpe.h"
+#include "dtrain/tasks/translation/translation_tokenizer.h"
 #include "dtrain/train/task.h"
 
 namespace dtrain {
@@ -24,9 +25,7 @@ struct TranslationSet {
 };
 
 struct TranslationEvaluationOptions {
-  int beam_size = 4;
-  float beam_alpha = 0.6f;      // exponent of the length penalty
-  int beam_extra_length = 50;   // pieces that a translation may have more than its source
+  BeamSearchOptions search;
   int64_t batch_tokens = 8192;  // evaluated at once, on a rank
   int samples = 5;              // translations that the result shows
 };
@@ -36,8 +35,8 @@ struct TranslationEvaluationOptions {
 class TranslationEvaluator {
  public:
   // All references must outlive the evaluator.
-  TranslationEvaluator(Seq2SeqTransformer& model, const BpeModel& tokenizer, Communicator& comm,
-                       const TranslationEvaluationOptions& options)
+  TranslationEvaluator(Seq2SeqTransformer& model, const TranslationTokenizer& tokenizer,
+                       Communicator& comm, const TranslationEvaluationOptions& options)
       : model_(model), tokenizer_(tokenizer), comm_(comm), options_(options) {}
 
   // Measures the first `max_sentences` pairs of a set; 0 for all. All ranks call it. The context
@@ -58,7 +57,7 @@ class TranslationEvaluator {
                      const std::vector<std::string>& hypotheses, EvaluationResult& result);
 
   Seq2SeqTransformer& model_;
-  const BpeModel& tokenizer_;
+  const TranslationTokenizer& tokenizer_;
   Communicator& comm_;
   TranslationEvaluationOptions options_;
 };

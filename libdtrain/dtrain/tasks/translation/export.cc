@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "dtrain/base/file.h"
 #include "dtrain/base/internal/json_text.h"
 #include "dtrain/base/log.h"
 #include "dtrain/config/config.h"
@@ -20,6 +19,8 @@
 #include "dtrain/ops/embedding.h"
 #include "dtrain/tasks/shared/internal/hf_folder.h"
 #include "dtrain/tasks/translation/internal/hf_tokenizer.h"
+#include "dtrain/tasks/translation/internal/marian_folder.h"
+#include "dtrain/tasks/translation/translation_tokenizer.h"
 #include "dtrain/tasks/translation/translator.h"
 
 namespace dtrain {
@@ -27,58 +28,89 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr char kBias[] = "final_logits_bias";
 // The epsilon of both classes, which no configuration of theirs can change.
 constexpr float kTheirEpsilon = 1e-5f;
 
-Json ConfigJson(const Seq2SeqOptions& options, const BpeModel& tokenizer,
-                const std::string& class_name) {
-  Json json = {{"architectures", {class_name}},
-               {"model_type", options.pre_norm ? "pegasus" : "marian"},
-               {"is_encoder_decoder", true},
-               {"vocab_size", options.vocab_size},
-               {"decoder_vocab_size", options.vocab_size},
-               {"d_model", options.hidden_size},
-               {"encoder_layers", options.encoder_layers},
-               {"decoder_layers", options.decoder_layers},
-               {"encoder_attention_heads", options.num_heads},
-               {"decoder_attention_heads", options.num_heads},
-               {"encoder_ffn_dim", options.ffn_size},
-               {"decoder_ffn_dim", options.ffn_size},
-               {"activation_function", internal::HfActivationName(options.activation)},
-               {"dropout", internal::ShortestDecimal(options.dropout)},
-               {"attention_dropout", internal::ShortestDecimal(options.attention_dropout)},
-               {"activation_dropout", internal::ShortestDecimal(options.activation_dropout)},
-               {"max_position_embeddings", options.max_positions},
-               {"scale_embedding", true},
-               {"static_position_embeddings", true},
-               {"normalize_before", options.pre_norm},
-               {"normalize_embedding", false},
-               {"share_encoder_decoder_embeddings", options.tie_embeddings},
-               {"tie_word_embeddings", options.tie_output},
-               {"bos_token_id", tokenizer.bos_id()},
-               {"eos_token_id", tokenizer.eos_id()},
-               {"pad_token_id", options.pad_id()},
-               {"decoder_start_token_id", options.pad_id()},
-               {"forced_eos_token_id", tokenizer.eos_id()},
-               {"torch_dtype", "float32"}};
+// The keys of the config.json that the run began with, or that of a published model itself. Their
+// number type is left out.
+StatusOr<Json> KeptConfig(const std::string& folder) {
+  DT_ASSIGN_OR_RETURN(const std::vector<NamedFile> files, internal::ReadKeptFiles(folder));
+  for (const NamedFile& file : files) {
+    if (file.name != internal::kKeptConfigFile) continue;
+    Json json = internal::ParseJson<Json>(file.contents);
+    if (!json.is_object()) break;
+    json.erase("dtype");
+    return json;
+  }
+  return Json::object();
+}
+
+Json ConfigJson(const Seq2SeqOptions& options, const std::string& class_name) {
+  return {{"architectures", {class_name}},
+          {"model_type", options.pre_norm ? "pegasus" : "marian"},
+          {"is_encoder_decoder", true},
+          {"vocab_size", options.vocab_size},
+          {"decoder_vocab_size", options.vocab_size},
+          {"d_model", options.hidden_size},
+          {"encoder_layers", options.encoder_layers},
+          {"decoder_layers", options.decoder_layers},
+          {"encoder_attention_heads", options.num_heads},
+          {"decoder_attention_heads", options.num_heads},
+          {"encoder_ffn_dim", options.ffn_size},
+          {"decoder_ffn_dim", options.ffn_size},
+          {"activation_function", internal::HfActivationName(options.activation)},
+          {"dropout", internal::ShortestDecimal(options.dropout)},
+          {"attention_dropout", internal::ShortestDecimal(options.attention_dropout)},
+          {"activation_dropout", internal::ShortestDecimal(options.activation_dropout)},
+          {"max_position_embeddings", options.max_positions},
+          {"scale_embedding", true},
+          {"static_position_embeddings", true},
+          {"normalize_before", options.pre_norm},
+          {"normalize_embedding", false},
+          {"share_encoder_decoder_embeddings", options.tie_embeddings},
+          {"tie_word_embeddings", options.tie_output}};
+}
+
+// The ids that configurations name.
+Json IdsJson(const TranslationTokenizer& tokenizer) {
+  Json json = Json::object();
+  if (tokenizer.bos_id() >= 0) json["bos_token_id"] = tokenizer.bos_id();
+  json["eos_token_id"] = tokenizer.eos_id();
+  json["pad_token_id"] = tokenizer.pad_id();
+  json["decoder_start_token_id"] = tokenizer.pad_id();
+  json["forced_eos_token_id"] = tokenizer.eos_id();
   return json;
 }
 
-Json GenerationJson(const Seq2SeqOptions& options, const BpeModel& tokenizer) {
-  Json never = {Json::array({options.pad_id()})};
-  for (const int32_t id : NeverTranslations(tokenizer)) never.push_back(Json::array({id}));
-  return {{"bos_token_id", tokenizer.bos_id()},
-          {"eos_token_id", tokenizer.eos_id()},
-          {"pad_token_id", options.pad_id()},
-          {"decoder_start_token_id", options.pad_id()},
-          {"forced_eos_token_id", tokenizer.eos_id()},
-          {"bad_words_ids", never},
-          {"num_beams", 4},
-          {"max_length", options.max_positions}};
+Json GenerationJson(const TranslationModel& trained) {
+  const TranslationTokenizer& tokenizer = *trained.tokenizer;
+  Json never = {Json::array({tokenizer.pad_id()})};
+  for (const int32_t id : tokenizer.never_translated()) never.push_back(Json::array({id}));
+  Json json = IdsJson(tokenizer);
+  json["bad_words_ids"] = never;
+  json["num_beams"] = 4;
+  if (trained.search->rules == BeamRules::kTransformers) {
+    json["num_beams"] = trained.search->beam_size;
+    json["length_penalty"] = internal::ShortestDecimal(trained.search->alpha);
+    json["early_stopping"] = trained.search->early_stopping;
+    json["renormalize_logits"] = trained.search->renormalizes;
+  }
+  json["max_length"] = trained.model->options().max_positions;
+  return json;
+}
+
+// That of a published model as it was; what else there is of the search.
+StatusOr<std::string> GenerationText(const TranslationModel& trained) {
+  DT_ASSIGN_OR_RETURN(const std::vector<NamedFile> files, internal::ReadKeptFiles(trained.path));
+  for (const NamedFile& file : files) {
+    if (file.name == internal::kGenerationFile) return file.contents;
+  }
+  return internal::JsonText(GenerationJson(trained), 2) + "\n";
 }
 
 Json TokenizerConfigJson(const TranslationModel& trained, const proto::DataConfig& data) {
-  const BpeModel& tokenizer = trained.tokenizer;
+  const TranslationTokenizer& tokenizer = *trained.tokenizer;
   const Seq2SeqOptions& options = trained.model->options();
   return {{"tokenizer_class", options.pre_norm ? "PreTrainedTokenizerFast" : "MarianTokenizer"},
           {"source_lang", data.source_language()},
@@ -99,14 +131,19 @@ class Weights {
     const Seq2SeqOptions& options = model.options();
     arena_ = Arena::Create({}, "export");
     positions_ = Empty(*arena_, {options.max_positions, options.hidden_size}, DType::kFloat32);
-    bias_ = Empty(*arena_, {1, options.vocab_size}, DType::kFloat32);
     Stream stream{Device{}};
     FillSinusoids(positions_, stream);
-    Zero(bias_, stream);
+    if (!options.output_bias) {
+      bias_ = Empty(*arena_, {options.vocab_size}, DType::kFloat32);
+      Zero(bias_, stream);
+    }
     stream.Synchronize();
     Add("model.encoder.embed_positions.weight", positions_);
     Add("model.decoder.embed_positions.weight", positions_);
-    Add("final_logits_bias", bias_);
+    if (!options.output_bias) Add(kBias, bias_);
+    for (NamedTensor& tensor : tensors_) {
+      if (tensor.name == kBias) tensor.shape = {1, options.vocab_size};
+    }
     if (!options.tie_output || !options.tie_embeddings) AddTables(options);
   }
 
@@ -152,22 +189,21 @@ StatusOr<std::string> ExportToHuggingFace(const TranslationModel& trained,
   }
   proto::NmtConfig config;
   DT_RETURN_IF_ERROR(MergeConfigText(trained.config_text, trained.path, trained.path, config));
-  DT_ASSIGN_OR_RETURN(const std::string vocabulary, ReadWholeFile(trained.path + "/vocab.spm"));
 
   const std::string class_name =
       model.pre_norm ? "PegasusForConditionalGeneration" : "MarianMTModel";
   const Weights weights(*trained.model);
-  const internal::HfFile files[] = {
-      {"source.spm", vocabulary},
-      {"target.spm", vocabulary},
-      {"vocab.json", internal::HfVocabulary(trained.tokenizer)},
-      {"tokenizer.json", internal::HfTokenizer(trained.tokenizer)},
-      {"tokenizer_config.json",
-       internal::JsonText(TokenizerConfigJson(trained, config.data()), 2) + "\n"},
-      {"generation_config.json",
-       internal::JsonText(GenerationJson(model, trained.tokenizer), 2) + "\n"},
-      {"config.json",
-       internal::JsonText(ConfigJson(model, trained.tokenizer, class_name), 2) + "\n"}};
+  std::vector<internal::HfFile> files = internal::HfTokenizerFiles(
+      *trained.tokenizer,
+      internal::JsonText(TokenizerConfigJson(trained, config.data()), 2) + "\n");
+  DT_ASSIGN_OR_RETURN(std::string generation, GenerationText(trained));
+  files.emplace_back(internal::kGenerationFile, std::move(generation));
+  DT_ASSIGN_OR_RETURN(Json json, KeptConfig(trained.path));
+  const bool is_kept = !json.empty();
+  json.update(ConfigJson(model, class_name));
+  if (!is_kept) json.update(IdsJson(*trained.tokenizer));
+  json["torch_dtype"] = "float32";
+  files.emplace_back("config.json", internal::JsonText(json, 2) + "\n");
   DT_RETURN_IF_ERROR(
       internal::WriteHfFolder(directory, options.overwrite, weights.tensors(), files));
   return class_name;

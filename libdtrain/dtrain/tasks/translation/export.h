@@ -12,8 +12,10 @@
 namespace dtrain {
 
 // Writes config.json, generation_config.json, model.safetensors (float32), vocab.json, source.spm,
-// target.spm, tokenizer.json and tokenizer_config.json into `directory`; config.json comes last, so
-// that a folder with one is complete. Returns the class: "MarianMTModel" for post-norm models,
+// target.spm, tokenizer_config.json and, for a vocabulary that dtrain learned, tokenizer.json into
+// `directory`; config.json comes last, so that a folder with one is complete. A model that began
+// with a published one has its tokenizer's files, its generation_config.json and the other keys of
+// its config.json. Returns the class: "MarianMTModel" for post-norm models,
 // "PegasusForConditionalGeneration" for pre-norm ones. UsageError: the folder is not empty, or the
 // model fits neither class. StorageError: the disk.
 StatusOr<std::string> ExportToHuggingFace(const TranslationModel& trained,

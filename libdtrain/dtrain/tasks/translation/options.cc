@@ -69,10 +69,25 @@ Seq2SeqOptions ModelOptionsOf(const proto::ModelConfig& config) {
           .layer_norm_epsilon = config.layer_norm_epsilon(),
           .tie_embeddings = config.tie_embeddings(),
           .tie_output = config.tie_output(),
+          .output_bias = config.output_bias(),
+          .learned_pad = config.learned_pad(),
           .dropout = config.dropout(),
           .attention_dropout = config.attention_dropout(),
           .activation_dropout = config.activation_dropout(),
           .max_positions = config.max_positions()};
+}
+
+BeamSearchOptions SearchOptionsOf(const proto::TrainerConfig& config) {
+  BeamSearchOptions options;
+  options.beam_size = config.beam_size();
+  options.alpha = config.beam_alpha();
+  options.extra_length = config.beam_extra_length();
+  options.rules = config.beam_rules() == proto::TrainerConfig::transformers
+                      ? BeamRules::kTransformers
+                      : BeamRules::kWu;
+  options.early_stopping = config.beam_early_stopping();
+  options.renormalizes = config.beam_renormalize();
+  return options;
 }
 
 ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank) {
@@ -139,9 +154,7 @@ TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::
                                  .device = device,
                                  .compute_type = DTypeOf(trainer.precision()),
                                  .seed = trainer.seed(),
-                                 .beam_size = trainer.beam_size(),
-                                 .beam_alpha = trainer.beam_alpha(),
-                                 .beam_extra_length = trainer.beam_extra_length(),
+                                 .search = SearchOptionsOf(trainer),
                                  .eval_batch_tokens = trainer.eval_batch_tokens(),
                                  .eval_max_sentences = trainer.eval_max_sentences(),
                                  .eval_samples = trainer.eval_samples(),

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "dtrain/base/status.h"
+#include "dtrain/models/beam_search.h"
 #include "dtrain/models/seq2seq_costs.h"
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/nn/context.h"
@@ -22,8 +23,12 @@ class TrainerConfig;
 
 namespace dtrain {
 
-// Does not set vocab_size and label_smoothing, which come from the data and the trainer section.
+// Does not set vocab_size, pad and label_smoothing, which come from the data and the trainer
+// section.
 Seq2SeqOptions ModelOptionsOf(const proto::ModelConfig& config);
+
+// The beam search of evaluations, without what the tokenizer says (SearchOptionsFor()).
+BeamSearchOptions SearchOptionsOf(const proto::TrainerConfig& config);
 
 // `rank` changes the dropout of rows without numbers. recompute=auto requires WithRecompute() of a
 // plan as well (tasks/shared/memory_plan.h).

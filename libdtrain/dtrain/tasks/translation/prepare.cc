@@ -21,7 +21,7 @@
 #include "dtrain/tasks/translation/internal/prepare_report.h"
 #include "dtrain/tasks/translation/internal/prepared_folder.h"
 #include "dtrain/tasks/translation/token_shard.h"
-#include "dtrain/tokenizers/bpe.h"
+#include "dtrain/tasks/translation/translation_tokenizer.h"
 
 namespace dtrain {
 namespace {
@@ -50,7 +50,8 @@ std::vector<std::string> InputPaths(const PrepareOptions& o) {
   std::vector<ParallelInput> inputs = o.train;
   inputs.push_back(o.dev);
   inputs.push_back(o.test);
-  std::vector<std::string> paths = {o.model_path};
+  std::vector<std::string> paths;
+  if (!o.model_path.empty()) paths = TranslationTokenizer::FilesOf(o.model_path);
   for (const ParallelInput& input : inputs) {
     paths.push_back(input.source);
     paths.push_back(input.target);
@@ -104,8 +105,8 @@ class Preparation {
                              (options_.test.empty() ? options_.hold_out_test : 0);
     if (hold_out > 0 || options_.model_path.empty()) DT_RETURN_IF_ERROR(FirstPass(hold_out));
     if (!options_.model_path.empty()) DT_RETURN_IF_ERROR(UseModel());
-    report.vocab_size = model_->vocab_size();
-    report.vocab_hash = model_->Hash();
+    report.vocab_size = tokenizer_->vocab_size();
+    report.vocab_hash = tokenizer_->Hash();
     DT_RETURN_IF_ERROR(EncodeEvaluation("dev", report.dev));
     DT_RETURN_IF_ERROR(EncodeEvaluation("test", report.test));
     return EncodeTrain();
@@ -174,15 +175,18 @@ class Preparation {
     DT_RETURN_IF_ERROR(WriteHeldOut(cleaning.pairs_kept(), held));
     if (!learn) return OkStatus();
     LogInfo(absl::StrFormat("learning a vocabulary from %d pairs", cleaning.pairs_kept()));
-    DT_ASSIGN_OR_RETURN(model_, LearnBpe(counter, options_.bpe));
+    DT_ASSIGN_OR_RETURN(const BpeModel model, LearnBpe(counter, options_.bpe));
     report_->vocab_learned = true;
-    if (model_->vocab_size() < options_.bpe.vocab_size) {
+    if (model.vocab_size() < options_.bpe.vocab_size) {
       report_->notes.push_back(
           absl::StrFormat("the vocabulary has only %d of the %d requested pieces: the text has no "
                           "more pairs to merge",
-                          model_->vocab_size(), options_.bpe.vocab_size));
+                          model.vocab_size(), options_.bpe.vocab_size));
     }
-    return model_->Save(folder_.Path(kVocabularyFile));
+    const std::string path = folder_.Path(kVocabularyFile);
+    DT_RETURN_IF_ERROR(model.Save(path));
+    DT_ASSIGN_OR_RETURN(tokenizer_, TranslationTokenizer::Load(path));
+    return OkStatus();
   }
 
   Status WriteHeldOut(int64_t pairs, HoldOut& held) {
@@ -212,10 +216,10 @@ class Preparation {
   }
 
   Status UseModel() {
-    DT_ASSIGN_OR_RETURN(model_, BpeModel::Load(options_.model_path));
-    std::error_code error;
-    std::filesystem::copy_file(options_.model_path, folder_.Path(kVocabularyFile), error);
-    if (error) return StorageError(folder_.Path(kVocabularyFile) + ": " + error.message());
+    DT_ASSIGN_OR_RETURN(tokenizer_, TranslationTokenizer::Load(options_.model_path));
+    for (const NamedFile& file : tokenizer_->files()) {
+      DT_RETURN_IF_ERROR(WriteFileAtomically(folder_.Path(file.name), file.contents));
+    }
     return OkStatus();
   }
 
@@ -264,7 +268,7 @@ class Preparation {
         ParallelTextReader reader,
         ParallelTextReader::Open(source, folder_.Path(name + ".ref"), read_options_));
     DT_ASSIGN_OR_RETURN(TokenShardWriter writer, CreateShard(name));
-    BpeBatchEncoder encoder(*model_);
+    TranslationEncoder encoder(*tokenizer_);
     std::vector<std::string> lines;
     for (bool more = true; more;) {
       lines.clear();
@@ -275,7 +279,7 @@ class Preparation {
         lines.emplace_back(pair.source);
         lines.emplace_back(pair.target);
       }
-      const EncodedLines encoded = encoder.Encode(lines);
+      const EncodedLines encoded = encoder.Encode(lines, MarianLines::kPairs);
       for (size_t i = 0; i < lines.size(); i += 2) {
         const auto source_ids = Cut(encoded.line(i));
         const auto target_ids = Cut(encoded.line(i + 1));
@@ -301,9 +305,9 @@ class Preparation {
     CleaningReport& cleaning = report_->cleaning;
     SetStats& stats = report_->train;
     DT_ASSIGN_OR_RETURN(TokenShardWriter writer, CreateShard("train"));
-    BpeBatchEncoder encoder(*model_);
+    TranslationEncoder encoder(*tokenizer_);
     const auto consume = [&](PairBlock& block, const std::string& path) -> Status {
-      const EncodedLines encoded = encoder.Encode(block.used_lines());
+      const EncodedLines encoded = encoder.Encode(block.used_lines(), MarianLines::kPairs);
       for (size_t i = 0; i < block.numbers.size(); ++i) {
         const auto source = encoded.line(2 * i);
         const auto target = encoded.line(2 * i + 1);
@@ -334,7 +338,7 @@ class Preparation {
 
   StatusOr<TokenShardWriter> CreateShard(const std::string& name) const {
     return TokenShardWriter::Create(folder_.Path(name + ".bin"),
-                                    {.vocab_size = model_->vocab_size(),
+                                    {.vocab_size = tokenizer_->vocab_size(),
                                      .vocab_hash = report_->vocab_hash,
                                      .options_hash = report_->options_hash});
   }
@@ -349,10 +353,7 @@ class Preparation {
     side.words += internal::CountWords(line);
     side.pieces += pieces;
     side.longest = std::max(side.longest, pieces);
-    for (const int32_t id : ids) {
-      const BpePieceType type = model_->vocabulary().pieces[static_cast<size_t>(id)].type;
-      if (type == BpePieceType::kUnknown) ++side.unknown_pieces;
-    }
+    side.unknown_pieces += std::count(ids.begin(), ids.end(), tokenizer_->unk_id());
     const auto bin = static_cast<size_t>(std::min(pieces / 8, kHistogramBins - 1));
     if (side.histogram.size() <= bin) side.histogram.resize(bin + 1);
     ++side.histogram[bin];
@@ -388,7 +389,7 @@ class Preparation {
   TextReaderOptions read_options_;
   PrepareReport* report_ = nullptr;
   std::vector<PairHashes> evaluation_;  // lines that the training data must not contain
-  std::optional<BpeModel> model_;
+  std::optional<TranslationTokenizer> tokenizer_;
 };
 
 std::string DescribeSet(std::string_view name, const SetStats& set) {

@@ -6,9 +6,10 @@
 //                                              .dev = {"dev.tsv"},
 //                                              .output_dir = "data"}));
 //
-// The folder contains vocab.spm; the shards train.bin, dev.bin and test.bin (token_shard.h);
-// dev.src, dev.ref, test.src and test.ref, the plain text to translate and to compare with; and
-// prepare_report.json. It appears completely or not at all.
+// The folder contains the tokenizer's files (vocab.spm, or those of a Marian model); the shards
+// train.bin, dev.bin and test.bin (token_shard.h); dev.src, dev.ref, test.src and test.ref, the
+// plain text to translate and to compare with; and prepare_report.json. It appears completely or
+// not at all.
 //
 // Text is streamed. Memory holds the distinct words, 16 bytes per pair to detect repetitions, and 8
 // bytes per pair for lengths. The result depends only on inputs and options, not on the number of
@@ -56,9 +57,9 @@ struct PrepareOptions {
   int64_t hold_out_dev = 1000;
   int64_t hold_out_test = 1000;
   std::string output_dir;
-  std::string model_path =
-      {};  // a SentencePiece BPE model to use; if empty, one model is learned for both sides
-  BpeTrainerOptions bpe = {};  // settings for a learned model
+  std::string model_path = {};  // a SentencePiece BPE model, or a folder with a tokenizer, to use;
+                                // if empty, one model is learned for both sides
+  BpeTrainerOptions bpe = {};   // settings for a learned model
   CleaningOptions cleaning = {};
   int64_t max_line_bytes = 1 << 20;
   // Lines with invalid UTF-8, NUL bytes or more than max_line_bytes are dropped and counted. If

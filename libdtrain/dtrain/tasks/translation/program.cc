@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "dtrain/base/log.h"
@@ -91,14 +92,16 @@ Status PrepareAttention(const proto::NmtConfig& config, const std::string& run_d
 }
 
 // Trains in the folder of the recorder.
-StatusOr<TrainResult> Train(const proto::NmtConfig& config, RunRecorder& recorder,
+StatusOr<TrainResult> Train(const proto::NmtConfig& config,
+                            const std::vector<NamedFile>& kept_files, RunRecorder& recorder,
                             Runtime& runtime) {
   recorder.set_words({.unit = "target tokens",
                       .advice = "try      echo \"Click the button.\" | dtrain translate"});
   DT_ASSIGN_OR_RETURN(const std::string data, PrepareData(config.data(), recorder.path(), runtime));
-  DT_ASSIGN_OR_RETURN(
-      const std::unique_ptr<TranslationTask> task,
-      TranslationTask::Create(TaskOptionsOf(config, data, runtime.device), runtime.comm));
+  TranslationTaskOptions task_options = TaskOptionsOf(config, data, runtime.device);
+  task_options.kept_files = kept_files;
+  DT_ASSIGN_OR_RETURN(const std::unique_ptr<TranslationTask> task,
+                      TranslationTask::Create(task_options, runtime.comm));
   DT_RETURN_IF_ERROR(CheckDevSet(config, *task, runtime));
   const Seq2SeqOptions& model = task->model().options();
   const Seq2SeqBatch batch =
@@ -133,8 +136,9 @@ StatusOr<TrainResult> Train(const proto::NmtConfig& config, RunRecorder& recorde
 
 Status TrainNmt(const proto::NmtConfig& given, Runtime& runtime) {
   proto::NmtConfig config = given;
-  if (!config.model().init().empty()) {
-    DT_RETURN_IF_ERROR(internal::TakeInitialModel(config));
+  std::vector<NamedFile> kept_files;
+  if (!config.model().init().empty() || !config.model().pretrained().empty()) {
+    DT_RETURN_IF_ERROR(internal::TakeInitialModel(config, kept_files));
     // The shape and the vocabulary are others than those that were checked.
     DT_RETURN_IF_ERROR(ValidateNmtConfig(config));
   }
@@ -144,7 +148,7 @@ Status TrainNmt(const proto::NmtConfig& given, Runtime& runtime) {
       runtime.comm));
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
                       RunRecorder::Open("nmt_train", config.run(), config, runtime));
-  return recorder->Run([&] { return Train(config, *recorder, runtime); }).status();
+  return recorder->Run([&] { return Train(config, kept_files, *recorder, runtime); }).status();
 }
 
 const TaskProgram& TranslationProgram() {

@@ -59,8 +59,9 @@ bool HasSet(const std::string& folder, const char* name) {
   return exists(".bin") || exists(".src") || exists(".ref");
 }
 
-Seq2SeqOptions WithVocabulary(Seq2SeqOptions options, const BpeModel& tokenizer) {
+Seq2SeqOptions WithVocabulary(Seq2SeqOptions options, const TranslationTokenizer& tokenizer) {
   options.vocab_size = tokenizer.vocab_size();
+  options.pad = tokenizer.pad_id();
   return options;
 }
 
@@ -69,9 +70,7 @@ Seq2SeqOptions WithVocabulary(Seq2SeqOptions options, const BpeModel& tokenizer)
 StatusOr<std::unique_ptr<TranslationTask>> TranslationTask::Create(
     const TranslationTaskOptions& options, Communicator& comm) {
   DT_RETURN_IF_ERROR(CheckComputeType(options.compute_type, options.device));
-  DT_ASSIGN_OR_RETURN(BpeModel tokenizer,
-                      BpeModel::Load(absl::StrCat(options.data_dir, "/vocab.spm")));
-  DT_ASSIGN_OR_RETURN(std::string vocabulary, ReadWholeFile(options.data_dir + "/vocab.spm"));
+  DT_ASSIGN_OR_RETURN(TranslationTokenizer tokenizer, TranslationTokenizer::Load(options.data_dir));
   DT_ASSIGN_OR_RETURN(TokenShard train, TokenShard::Open(options.data_dir + "/train.bin",
                                                          {.vocab_hash = tokenizer.Hash()}));
   DT_RETURN_IF_ERROR(CheckLongest(train, options.data_dir + "/train.bin", options.model));
@@ -79,7 +78,6 @@ StatusOr<std::unique_ptr<TranslationTask>> TranslationTask::Create(
       CheckMicroBatches(options.batch, options.micro_batch_tokens, kLongestCounted, comm.size()));
   std::unique_ptr<TranslationTask> task(
       new TranslationTask(options, comm, std::move(tokenizer), std::move(train)));
-  task->vocabulary_ = std::move(vocabulary);
   if (HasSet(options.data_dir, "dev")) {
     DT_ASSIGN_OR_RETURN(TranslationSet dev, task->OpenSet("dev"));
     task->dev_ = std::move(dev);
@@ -96,7 +94,7 @@ StatusOr<std::unique_ptr<TranslationTask>> TranslationTask::Create(
 }
 
 TranslationTask::TranslationTask(const TranslationTaskOptions& options, Communicator& comm,
-                                 BpeModel tokenizer, TokenShard train)
+                                 TranslationTokenizer tokenizer, TokenShard train)
     : ModelTask(WithVocabulary(options.model, tokenizer), comm),
       options_(options),
       tokenizer_(std::move(tokenizer)),
@@ -164,9 +162,7 @@ TranslationEvaluator TranslationTask::Evaluator() {
   return {model(),
           tokenizer_,
           comm(),
-          {.beam_size = options_.beam_size,
-           .beam_alpha = options_.beam_alpha,
-           .beam_extra_length = options_.beam_extra_length,
+          {.search = options_.search,
            .batch_tokens = options_.eval_batch_tokens,
            .samples = options_.eval_samples}};
 }
@@ -183,16 +179,28 @@ StatusOr<EvaluationResult> TranslationTask::EvaluateTest(Context& ctx) {
 }
 
 Status TranslationTask::CheckCheckpoint(const Checkpoint& checkpoint) const {
-  DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText("vocab.spm"));
-  if (vocabulary_ == theirs) return OkStatus();
+  bool is_same = true;
+  for (const NamedFile& file : tokenizer_.files()) {
+    if (!checkpoint.Has(file.name)) {
+      is_same = false;
+      continue;
+    }
+    DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText(file.name));
+    is_same = is_same && file.contents == theirs;
+  }
+  if (is_same) return OkStatus();
+  const std::string theirs = TokenizerPathIn(checkpoint.path());
   return StorageError(absl::StrFormat(
-      "%s was trained with another vocabulary than %s/vocab.spm; prepare the data with "
-      "data.vocabulary=%s/vocab.spm, or start a new run",
-      checkpoint.path(), options_.data_dir, checkpoint.path()));
+      "%s was trained with another vocabulary than %s; prepare the data with data.vocabulary=%s, "
+      "or start a new run",
+      checkpoint.path(), TokenizerPathIn(options_.data_dir), theirs));
 }
 
 std::vector<NamedFile> TranslationTask::CheckpointFiles() const {
-  return {{"config.textproto", options_.config_text}, {"vocab.spm", vocabulary_}};
+  std::vector<NamedFile> files = {{"config.textproto", options_.config_text}};
+  files.insert(files.end(), tokenizer_.files().begin(), tokenizer_.files().end());
+  files.insert(files.end(), options_.kept_files.begin(), options_.kept_files.end());
+  return files;
 }
 
 Identity TranslationTask::identity() const {
@@ -207,11 +215,17 @@ Identity TranslationTask::identity() const {
   if (has_dev()) {
     const int64_t pairs = dev_->shard.size();
     const int64_t most = options_.eval_max_sentences;
+    const BeamSearchOptions& search = options_.search;
     identity.evaluation = absl::StrFormat(
         "dev pairs %d\ndev checksum %08x\nbeam_size %d\nbeam_alpha %g\nbeam_extra_length %d\n"
         "label_smoothing %g\n",
-        most > 0 ? std::min(most, pairs) : pairs, dev_->shard.content_crc(), options_.beam_size,
-        options_.beam_alpha, options_.beam_extra_length, model.label_smoothing);
+        most > 0 ? std::min(most, pairs) : pairs, dev_->shard.content_crc(), search.beam_size,
+        search.alpha, search.extra_length, model.label_smoothing);
+    if (search.rules != BeamRules::kWu || search.early_stopping || search.renormalizes) {
+      identity.evaluation +=
+          absl::StrFormat("beam rules %d %d %d\n", static_cast<int>(search.rules),
+                          search.early_stopping, search.renormalizes);
+    }
   }
   identity.shared_data =
       absl::StrCat(identity.training_data,

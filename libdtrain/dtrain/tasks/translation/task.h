@@ -17,7 +17,7 @@
 #include "dtrain/tasks/translation/evaluation.h"
 #include "dtrain/tasks/translation/loader.h"
 #include "dtrain/tasks/translation/token_shard.h"
-#include "dtrain/tokenizers/bpe.h"
+#include "dtrain/tasks/translation/translation_tokenizer.h"
 
 namespace dtrain {
 
@@ -29,13 +29,12 @@ struct TranslationTaskOptions {
   Device device;                      // where the model lives
   DType compute_type = DType::kFloat32;
   uint64_t seed = 1;
-  int beam_size = 4;
-  float beam_alpha = 0.6f;
-  int32_t beam_extra_length = 50;
+  BeamSearchOptions search;          // in evaluations
   int64_t eval_batch_tokens = 4096;  // per rank
   int64_t eval_max_sentences = 0;    // 0: all
   int eval_samples = 5;
-  std::string config_text;  // travels in checkpoints as config.textproto
+  std::string config_text;                 // travels in checkpoints as config.textproto
+  std::vector<NamedFile> kept_files = {};  // travel in checkpoints, too
 };
 
 class TranslationTask final
@@ -71,7 +70,7 @@ class TranslationTask final
   StatusOr<EvaluationResult> EvaluateTest(Context& ctx);
   std::vector<NamedFile> CheckpointFiles() const;
 
-  const BpeModel& tokenizer() const { return tokenizer_; }
+  const TranslationTokenizer& tokenizer() const { return tokenizer_; }
   const TokenShard& train_shard() const { return train_; }
   bool has_dev() const { return dev_ && dev_->shard.size() > 0; }
   // Updates of the first pass over the training data; later ones, in other orders, have about as
@@ -79,8 +78,8 @@ class TranslationTask final
   int64_t updates_per_epoch() const;
 
  private:
-  TranslationTask(const TranslationTaskOptions& options, Communicator& comm, BpeModel tokenizer,
-                  TokenShard train);
+  TranslationTask(const TranslationTaskOptions& options, Communicator& comm,
+                  TranslationTokenizer tokenizer, TokenShard train);
   Status CheckCheckpoint(const Checkpoint& checkpoint) const;
   StatusOr<TranslationSet> OpenSet(const std::string& name) const;
   TranslationEvaluator Evaluator();
@@ -89,8 +88,7 @@ class TranslationTask final
   }
 
   TranslationTaskOptions options_;
-  BpeModel tokenizer_;
-  std::string vocabulary_;  // the bytes of vocab.spm: the folder may be prepared anew meanwhile
+  TranslationTokenizer tokenizer_;  // with its files: the folder may be prepared anew meanwhile
   TokenShard train_;
   std::optional<TranslationSet> dev_;
   std::string test_;  // pairs and checksum of the test set; empty: there is none

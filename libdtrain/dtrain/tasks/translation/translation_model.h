@@ -20,27 +20,30 @@
 #include "dtrain/base/status.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/tasks/shared/load_model.h"
-#include "dtrain/tokenizers/bpe.h"
 
 namespace dtrain {
 
 class Seq2SeqTransformer;
+class TranslationTokenizer;
+struct BeamSearchOptions;
 
 // A model ready to translate; its context must have the same compute type.
 struct TranslationModel {
-  std::string path;  // of the checkpoint
+  std::string path;  // of the checkpoint, or of the published model's folder
   int64_t step = 0;
   std::string config_text;  // the run's configuration, an NmtConfig as text
-  float beam_alpha = 0.6F;  // length normalisation the run evaluates with
   int64_t max_length = 0;   // pieces of the longest sentence that the run was trained on
   DType compute_type = DType::kFloat32;
-  BpeModel tokenizer;
-  std::shared_ptr<Seq2SeqTransformer> model;  // shared by copies
+  // Shared by copies.
+  std::shared_ptr<const BeamSearchOptions> search;  // what the run evaluates with
+  std::shared_ptr<const TranslationTokenizer> tokenizer;
+  std::shared_ptr<Seq2SeqTransformer> model;
 };
 
-// `path` is a run directory, a folder of checkpoints or one checkpoint. Weights are the moving
-// average where the run kept one. StorageError (exit code 7): nothing there, damaged, of another
-// program, or without vocabulary or configuration; the message names the file.
+// `path` is a run directory, a folder of checkpoints, one checkpoint, or the folder of a published
+// Marian model. Weights are the moving average where the run kept one. StorageError (exit code 7):
+// nothing there, damaged, of another program, or without vocabulary or configuration; the message
+// names the file, and of a published model the key that dtrain cannot do.
 StatusOr<TranslationModel> LoadTranslationModel(const std::string& path,
                                                 const LoadModelOptions& options = {});
 

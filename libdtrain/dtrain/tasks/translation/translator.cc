@@ -11,11 +11,11 @@ namespace {
 
 // Pieces and end symbol of each line; what exceeds the model's positions is cut off and counted.
 std::vector<std::vector<int32_t>> EncodeWithEnd(const Seq2SeqTransformer& model,
-                                                const BpeModel& tokenizer,
+                                                const TranslationTokenizer& tokenizer,
                                                 std::span<const std::string> lines,
-                                                LineNotes& notes) {
+                                                MarianLines side, LineNotes& notes) {
   const auto limit = static_cast<size_t>(model.options().max_positions) - 1;
-  const EncodedLines encoded = EncodeLines(tokenizer, lines);
+  const EncodedLines encoded = TranslationEncoder(tokenizer).Encode(lines, side);
   std::vector<std::vector<int32_t>> result(lines.size());
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::span<const int32_t> ids = encoded.line(i);
@@ -33,28 +33,15 @@ std::vector<std::vector<int32_t>> EncodeWithEnd(const Seq2SeqTransformer& model,
 
 }  // namespace
 
-std::vector<int32_t> NeverTranslations(const BpeModel& tokenizer) {
-  std::vector<int32_t> ids = {tokenizer.bos_id(), tokenizer.unk_id()};
-  const std::vector<BpePiece>& pieces = tokenizer.vocabulary().pieces;
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    const std::string_view text = pieces[i].text;
-    const bool ends_line = text == "<0x00>" || text == "<0x0A>" || text == "<0x0D>";
-    if (ends_line && pieces[i].type == BpePieceType::kByte) ids.push_back(static_cast<int32_t>(i));
-  }
-  return ids;
-}
-
-BeamSearchOptions SearchOptionsFor(const BpeModel& tokenizer, int beam_size, float alpha) {
-  BeamSearchOptions options;
-  options.beam_size = beam_size;
-  options.alpha = alpha;
+BeamSearchOptions SearchOptionsFor(const TranslationTokenizer& tokenizer,
+                                   BeamSearchOptions options) {
   options.end_id = tokenizer.eos_id();
-  options.forbidden_ids = NeverTranslations(tokenizer);
+  options.forbidden_ids = tokenizer.never_translated();
   return options;
 }
 
 std::vector<std::vector<Translation>> TranslateIds(Seq2SeqTransformer& model,
-                                                   const BpeModel& tokenizer,
+                                                   const TranslationTokenizer& tokenizer,
                                                    std::span<const std::vector<int32_t>> sources,
                                                    const BeamSearchOptions& options, Context& ctx) {
   const auto found = BeamSearch(model, sources, options, ctx);
@@ -69,24 +56,26 @@ std::vector<std::vector<Translation>> TranslateIds(Seq2SeqTransformer& model,
 }
 
 std::vector<std::vector<Translation>> TranslateLines(Seq2SeqTransformer& model,
-                                                     const BpeModel& tokenizer,
+                                                     const TranslationTokenizer& tokenizer,
                                                      std::span<const std::string> lines,
                                                      const BeamSearchOptions& options, Context& ctx,
                                                      LineNotes* notes) {
   LineNotes own;
-  const auto sources = EncodeWithEnd(model, tokenizer, lines, own);
+  const auto sources = EncodeWithEnd(model, tokenizer, lines, MarianLines::kSources, own);
   if (notes != nullptr) *notes = std::move(own);
   return TranslateIds(model, tokenizer, sources, options, ctx);
 }
 
-LossSums ScoreLines(Seq2SeqTransformer& model, const BpeModel& tokenizer,
+LossSums ScoreLines(Seq2SeqTransformer& model, const TranslationTokenizer& tokenizer,
                     std::span<const std::string> sources, std::span<const std::string> targets,
                     int64_t batch_tokens, Context& ctx, LineNotes* target_notes) {
   DT_CHECK_EQ(sources.size(), targets.size());
   LineNotes of_sources;
   LineNotes of_targets;
-  const auto source_ids = EncodeWithEnd(model, tokenizer, sources, of_sources);
-  const auto target_ids = EncodeWithEnd(model, tokenizer, targets, of_targets);
+  const auto source_ids =
+      EncodeWithEnd(model, tokenizer, sources, MarianLines::kSources, of_sources);
+  const auto target_ids =
+      EncodeWithEnd(model, tokenizer, targets, MarianLines::kTargets, of_targets);
   if (target_notes != nullptr) *target_notes = std::move(of_targets);
   const auto tokens_of = [&](size_t i) { return source_ids[i].size() + target_ids[i].size(); };
   std::vector<size_t> order(sources.size());

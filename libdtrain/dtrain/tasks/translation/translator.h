@@ -12,27 +12,25 @@
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/tasks/translation/translation_model.h"
-#include "dtrain/tokenizers/bpe.h"
+#include "dtrain/tasks/translation/translation_tokenizer.h"
 
 namespace dtrain {
 
-// Pieces that no translation holds: marks, the unknown piece, and where bytes are pieces those that
-// would end its line.
-std::vector<int32_t> NeverTranslations(const BpeModel& tokenizer);
-
-// The beam search of a tokenizer's model: its end symbol, and none of NeverTranslations().
-BeamSearchOptions SearchOptionsFor(const BpeModel& tokenizer, int beam_size, float alpha);
+// The beam search of a tokenizer's model: `options` with its end symbol and without pieces that no
+// translation holds.
+BeamSearchOptions SearchOptionsFor(const TranslationTokenizer& tokenizer,
+                                   BeamSearchOptions options);
 
 // Translations of each source (pieces and end symbol), best first, options.n_best of them at most.
 std::vector<std::vector<Translation>> TranslateIds(Seq2SeqTransformer& model,
-                                                   const BpeModel& tokenizer,
+                                                   const TranslationTokenizer& tokenizer,
                                                    std::span<const std::vector<int32_t>> sources,
                                                    const BeamSearchOptions& options, Context& ctx);
 
 // The same from lines of text. A line of more pieces than the model has positions is cut;
 // `notes`, unless null, receives which ones.
 std::vector<std::vector<Translation>> TranslateLines(Seq2SeqTransformer& model,
-                                                     const BpeModel& tokenizer,
+                                                     const TranslationTokenizer& tokenizer,
                                                      std::span<const std::string> lines,
                                                      const BeamSearchOptions& options, Context& ctx,
                                                      LineNotes* notes = nullptr);
@@ -40,7 +38,7 @@ std::vector<std::vector<Translation>> TranslateLines(Seq2SeqTransformer& model,
 // Loss sums of given translations under teacher forcing, end symbols included: exp(nll / tokens) is
 // the perplexity. Lines are cut as above, `target_notes` receives which targets; line i
 // of `targets` belongs to line i of `sources`.
-LossSums ScoreLines(Seq2SeqTransformer& model, const BpeModel& tokenizer,
+LossSums ScoreLines(Seq2SeqTransformer& model, const TranslationTokenizer& tokenizer,
                     std::span<const std::string> sources, std::span<const std::string> targets,
                     int64_t batch_tokens, Context& ctx, LineNotes* target_notes = nullptr);
 

@@ -13,6 +13,7 @@
 #include "dtrain/nmt.pb.h"
 #include "dtrain/tasks/shared/internal/workload_checks.h"
 #include "dtrain/tasks/translation/config.h"
+#include "dtrain/tasks/translation/internal/marian_folder.h"
 #include "dtrain/tasks/translation/memory_plan.h"
 #include "dtrain/tasks/translation/options.h"
 
@@ -68,6 +69,7 @@ int64_t EvaluationBytes(const proto::TrainerConfig& trainer, const Seq2SeqOption
 
 GradientShapes GradientsOf(const Seq2SeqOptions& model) {
   GradientShapes gradients;
+  if (model.output_bias) AddVector(model.vocab_size, gradients);
   // The gradient of a tied projection is complete with the embeddings it is tied to.
   const int64_t table = model.vocab_size * model.hidden_size;
   gradients.push_back(
@@ -86,8 +88,12 @@ GradientShapes GradientsOf(const Seq2SeqOptions& model) {
 
 }  // namespace
 
-StatusOr<Workload> TranslationWorkload(const proto::NmtConfig& config,
+StatusOr<Workload> TranslationWorkload(const proto::NmtConfig& given,
                                        const WorkloadOptions& options) {
+  proto::NmtConfig config = given;
+  if (!given.model().pretrained().empty()) {
+    DT_RETURN_IF_ERROR(internal::ReadMarianFolder(given.model().pretrained(), config));
+  }
   DT_RETURN_IF_ERROR(ValidateWithoutData(config));
   const MemoryOptions memory = MemoryOptionsOf(config);
   DT_ASSIGN_OR_RETURN(const Device device, internal::PlannedDevice(config.run(), memory));

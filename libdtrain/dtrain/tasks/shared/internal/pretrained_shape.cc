@@ -176,8 +176,10 @@ StatusOr<const EncoderFamily*> FamilyIn(const nlohmann::json& json, const std::s
   if (family == nullptr) {
     std::vector<std::string> names;
     for (const EncoderFamily* each : EncoderFamilies()) names.emplace_back(each->name);
-    return StorageError(absl::StrFormat("%s: model_type is %s; dtrain loads %s", path,
-                                        internal::JsonText(type), absl::StrJoin(names, ", ")));
+    return StorageError(
+        absl::StrFormat("%s: model_type is %s; dtrain loads %s, and for nmt_train "
+                        "marian",
+                        path, internal::JsonText(type), absl::StrJoin(names, ", ")));
   }
   // With others the same weights are another function than the encoder here computes.
   const std::pair<const char*, nlohmann::json> only[] = {{"position_embedding_type", "absolute"},

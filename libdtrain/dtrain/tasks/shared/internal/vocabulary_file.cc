@@ -25,7 +25,8 @@ Status AddIfThere(const fs::path& path, const char* name, std::vector<NamedFile>
 }  // namespace
 
 bool HasCheckpointFile(const Checkpoint& checkpoint, std::string_view name) {
-  return checkpoint.Has(name) || (name == kWordPieceFile && checkpoint.Has(kTokenizerFile));
+  return checkpoint.Has(name) || (name == kWordPieceFile && checkpoint.Has(kTokenizerFile)) ||
+         (name == kTranslationFile && checkpoint.Has(kMarianFile));
 }
 
 std::string VocabularyNameIn(const Checkpoint& checkpoint) {

@@ -16,13 +16,16 @@ namespace dtrain::internal {
 // A WordPiece vocabulary is kept as vocab.txt, other tokenizers as they were given.
 inline constexpr char kWordPieceFile[] = "vocab.txt";
 inline constexpr char kTokenizerFile[] = "tokenizer.json";
+// The tokenizers of translations: a vocabulary that dtrain learned, and one of a Marian model.
+inline constexpr char kTranslationFile[] = "vocab.spm";
+inline constexpr char kMarianFile[] = "source.spm";
 // The settings that transformers wrote beside a kTokenizerFile; an export copies them.
 inline constexpr char kTokenizerConfigFile[] = "tokenizer_config.json";
 // The config.json of the weights that a run began with, whose other keys an export keeps.
 inline constexpr char kPretrainedConfigFile[] = "pretrained_config.json";
 
-// Whether the checkpoint has this file. Any tokenizer counts as kWordPieceFile, so that programs
-// can list their files whatever the tokenizer is.
+// Whether the checkpoint has this file. Any tokenizer counts as kWordPieceFile or as
+// kTranslationFile, so that programs can list their files whatever the tokenizer is.
 bool HasCheckpointFile(const Checkpoint& checkpoint, std::string_view name);
 
 // The name of its tokenizer's file.

@@ -7,7 +7,7 @@
 
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/tasks/translation/loader.h"
-#include "dtrain/tokenizers/bpe.h"
+#include "dtrain/tasks/translation/translation_tokenizer.h"
 
 namespace dtrain::internal {
 
@@ -19,7 +19,7 @@ inline TranslationBatch ToTranslationBatch(PairBatch& pairs) {
           .target = std::move(pairs.target)};
 }
 
-inline SpecialIds IdsOf(const BpeModel& tokenizer) {
+inline SpecialIds IdsOf(const TranslationTokenizer& tokenizer) {
   return {.eos_id = tokenizer.eos_id(), .start_id = tokenizer.pad_id()};
 }
 

@@ -8,9 +8,12 @@
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "dtrain/base/internal/json_text.h"
+#include "dtrain/tasks/shared/internal/vocabulary_file.h"
+#include "dtrain/tasks/translation/translation_tokenizer.h"
 
 namespace dtrain::internal {
 namespace {
@@ -132,6 +135,25 @@ std::string HfTokenizer(const BpeModel& tokenizer) {
   json["model"]["vocab"] = VocabularyJson(tokenizer);
   json["model"]["merges"] = Merges(tokenizer);
   return internal::JsonText(json) + "\n";
+}
+
+std::vector<HfFile> HfTokenizerFiles(const TranslationTokenizer& tokenizer, std::string config) {
+  std::vector<HfFile> files;
+  bool has_config = false;
+  if (const auto* const own = std::get_if<BpeModel>(&tokenizer.kind())) {
+    const std::string& model = tokenizer.files().front().contents;
+    files = {{"source.spm", model},
+             {"target.spm", model},
+             {"vocab.json", HfVocabulary(*own)},
+             {"tokenizer.json", HfTokenizer(*own)}};
+  } else {
+    for (const NamedFile& file : tokenizer.files()) {
+      files.emplace_back(file.name, file.contents);
+      has_config = has_config || file.name == kTokenizerConfigFile;
+    }
+  }
+  if (!has_config) files.emplace_back(kTokenizerConfigFile, std::move(config));
+  return files;
 }
 
 }  // namespace dtrain::internal

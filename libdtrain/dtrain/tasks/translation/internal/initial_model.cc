@@ -1,5 +1,5 @@
-// initial_model.cc - reads the other run's best checkpoint; the root's weights go to all ranks.
-// SPDX-License-Identifier: Apache-2.0
+// initial_model.cc - reads the weights that a run begins with; all ranks get those of the root.
+// weights. SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/internal/initial_model.h"
 
 #include <filesystem>
@@ -15,11 +15,33 @@
 #include "dtrain/launch/run_training.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/runs/checkpoint_directory.h"
+#include "dtrain/tasks/shared/internal/vocabulary_file.h"
 #include "dtrain/tasks/translation/config.h"
+#include "dtrain/tasks/translation/internal/marian_folder.h"
+#include "dtrain/tasks/translation/translation_tokenizer.h"
 #include "dtrain/train/train_state.h"
 
 namespace dtrain::internal {
 namespace {
+
+// What model.init or model.pretrained names; "" without them.
+std::string InitialPath(const proto::NmtConfig& config) {
+  const std::string& published = config.model().pretrained();
+  return published.empty() ? config.model().init() : published;
+}
+
+Status LoadPublished(const std::string& folder, TranslationTask& task) {
+  DT_ASSIGN_OR_RETURN(const TranslationTokenizer tokenizer, TranslationTokenizer::Load(folder));
+  if (tokenizer.Hash() != task.tokenizer().Hash()) {
+    return StorageError(absl::StrFormat(
+        "the data was prepared with another vocabulary than that of %s; prepare it with "
+        "data.vocabulary=%s",
+        folder, TokenizerPathIn(folder)));
+  }
+  DT_ASSIGN_OR_RETURN(const PretrainedReport report, LoadMarianWeights(folder, task.parameters()));
+  LogInfo(report.Describe());
+  return OkStatus();
+}
 
 StatusOr<Checkpoint> OpenInitial(const std::string& path) {
   return OpenCheckpoint(path, BestMetricOf(path));
@@ -28,7 +50,7 @@ StatusOr<Checkpoint> OpenInitial(const std::string& path) {
 // Reads the configuration in a checkpoint of nmt_train.
 StatusOr<proto::NmtConfig> ConfigOf(const Checkpoint& checkpoint) {
   for (const char* const file : {"config.textproto", "vocab.spm"}) {
-    if (checkpoint.Has(file)) continue;
+    if (HasCheckpointFile(checkpoint, file)) continue;
     return UsageError(
         absl::StrFormat("model.init: %s has no %s; give a run or a checkpoint of nmt_train",
                         checkpoint.path(), file));
@@ -39,40 +61,74 @@ StatusOr<proto::NmtConfig> ConfigOf(const Checkpoint& checkpoint) {
   return read.ok() ? StatusOr<proto::NmtConfig>(config) : StorageError(read.message());
 }
 
-}  // namespace
-
-Status TakeInitialModel(proto::NmtConfig& config) {
-  std::string path = config.model().init();
-  if (path.empty()) return OkStatus();
+// Where the weights that a run begins with are gone, and the run goes on from its own.
+bool IsReplacedByOwn(const std::string& path, const proto::RunConfig& run) {
   std::error_code error;
-  const std::string& run_dir = config.run().run_dir();
-  const bool is_gone = !std::filesystem::exists(path, error);
-  if (is_gone && !run_dir.empty() && WillResume(config.run().resume(), run_dir)) path = run_dir;
+  return !std::filesystem::exists(path, error) && !run.run_dir().empty() &&
+         WillResume(run.resume(), run.run_dir());
+}
+
+// A published model's rules of the search go on with its weights, unless the user sets others.
+void KeepSearch(const proto::TrainerConfig& initial, proto::TrainerConfig& trainer) {
+  if (initial.beam_rules() == proto::TrainerConfig::wu || trainer.has_beam_rules()) return;
+  trainer.set_beam_rules(initial.beam_rules());
+  if (!trainer.has_beam_alpha()) trainer.set_beam_alpha(initial.beam_alpha());
+  if (!trainer.has_beam_early_stopping()) {
+    trainer.set_beam_early_stopping(initial.beam_early_stopping());
+  }
+  if (!trainer.has_beam_renormalize()) trainer.set_beam_renormalize(initial.beam_renormalize());
+}
+
+// Gives `config` the model of a checkpoint; returns its folder, where the tokenizer is, too.
+StatusOr<std::string> TakeModelOf(const std::string& path, proto::NmtConfig& config) {
   DT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenInitial(path));
   DT_ASSIGN_OR_RETURN(const proto::NmtConfig initial, ConfigOf(checkpoint));
   proto::ModelConfig model = initial.model();
   model.set_init(config.model().init());
+  model.set_pretrained(config.model().pretrained());
   model.set_dropout(config.model().dropout());
   model.set_attention_dropout(config.model().attention_dropout());
   model.set_activation_dropout(config.model().activation_dropout());
   *config.mutable_model() = model;
+  KeepSearch(initial.trainer(), *config.mutable_trainer());
+  return checkpoint.path();
+}
+
+}  // namespace
+
+Status TakeInitialModel(proto::NmtConfig& config, std::vector<NamedFile>& kept_files) {
+  const bool is_published = !config.model().pretrained().empty();
+  const std::string given = InitialPath(config);
+  if (given.empty()) return OkStatus();
+  const char* const key = is_published ? "model.pretrained" : "model.init";
+  if (is_published && !config.model().init().empty()) {
+    return UsageError("model.init and model.pretrained both name weights to begin with; give one");
+  }
+  std::string folder = given;
+  const bool is_own = IsReplacedByOwn(given, config.run());
+  if (is_own || !is_published) {
+    DT_ASSIGN_OR_RETURN(folder, TakeModelOf(is_own ? config.run().run_dir() : given, config));
+  } else {
+    DT_RETURN_IF_ERROR(ReadMarianFolder(folder, config));
+  }
   proto::DataConfig& data = *config.mutable_data();
   if (!data.vocabulary().empty()) {
     return UsageError(absl::StrFormat(
-        "data.vocabulary is set, but the vocabulary is that of model.init, %s; leave it out",
-        config.model().init()));
+        "data.vocabulary is set, but the vocabulary is that of %s, %s; leave it out", key, given));
   }
-  if (HasTrainingText(data)) data.set_vocabulary(checkpoint.path() + "/vocab.spm");
+  if (HasTrainingText(data)) data.set_vocabulary(TokenizerPathIn(folder));
+  DT_ASSIGN_OR_RETURN(kept_files, ReadKeptFiles(folder));
   return OkStatus();
 }
 
 Status LoadInitialWeights(const proto::NmtConfig& config, const std::string& run_dir,
                           TranslationTask& task, Runtime& runtime) {
-  const std::string& path = config.model().init();
+  const std::string path = InitialPath(config);
   if (path.empty()) return OkStatus();
   const bool will_resume = runtime.comm.is_root() && WillResume(config.run().resume(), run_dir);
   if (runtime.comm.AllReduceValue(will_resume ? 1 : 0, ReduceOp::kMax) != 0) return OkStatus();
   const auto load = [&]() -> Status {
+    if (!config.model().pretrained().empty()) return LoadPublished(path, task);
     DT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenInitial(path));
     DT_RETURN_IF_ERROR(task.checkpoint().check(checkpoint));
     DT_RETURN_IF_ERROR(LoadWeights(checkpoint, task.parameters()));
@@ -80,7 +136,7 @@ Status LoadInitialWeights(const proto::NmtConfig& config, const std::string& run
     return OkStatus();
   };
   DT_RETURN_IF_ERROR(ShareRootStatus(runtime.comm.is_root() ? load() : OkStatus(),
-                                     "load the weights of model.init", runtime.comm));
+                                     absl::StrCat("load the weights of ", path), runtime.comm));
   BroadcastTensors({{task.parameters().weights()}}, runtime.comm, 0);
   return OkStatus();
 }

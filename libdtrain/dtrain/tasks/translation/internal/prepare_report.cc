@@ -9,6 +9,7 @@
 #include "dtrain/base/internal/json_text.h"
 #include "dtrain/data/internal/file_content.h"
 #include "dtrain/data/internal/hash.h"
+#include "dtrain/tasks/translation/translation_tokenizer.h"
 
 namespace dtrain::internal {
 namespace {
@@ -147,8 +148,11 @@ StatusOr<PrepareIdentity> ComputePrepareIdentity(const PrepareOptions& options, 
   if (options.dev.empty()) identity["hold_out_dev"] = std::to_string(options.hold_out_dev);
   if (options.test.empty()) identity["hold_out_test"] = std::to_string(options.hold_out_test);
   if (!options.model_path.empty()) {
-    DT_ASSIGN_OR_RETURN(identity["content of the model"],
-                        files.DescribeContent(options.model_path));
+    std::string& content = identity["content of the model"];
+    for (const std::string& path : TranslationTokenizer::FilesOf(options.model_path)) {
+      DT_ASSIGN_OR_RETURN(const std::string of_file, files.DescribeContent(path));
+      content += content.empty() ? of_file : ", " + of_file;
+    }
   }
   return identity;
 }

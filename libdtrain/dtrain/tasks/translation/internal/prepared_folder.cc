@@ -9,6 +9,7 @@
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/tasks/translation/token_shard.h"
+#include "dtrain/tasks/translation/translation_tokenizer.h"
 
 namespace dtrain::internal {
 namespace {
@@ -17,9 +18,12 @@ namespace fs = std::filesystem;
 
 constexpr char kPartial[] = ".partial";
 constexpr char kLock[] = ".lock";
-constexpr std::string_view kPreparedFiles[] = {kVocabularyFile, "train.bin", "dev.bin",
-                                               "test.bin",      "dev.src",   "dev.ref",
-                                               "test.src",      "test.ref",  kPrepareReportFile};
+constexpr std::string_view kPreparedFiles[] = {
+    kTokenizerFiles[0], kTokenizerFiles[1], kTokenizerFiles[2], kTokenizerFiles[3],
+    kTokenizerFiles[4], "train.bin",        "dev.bin",          "test.bin",
+    "dev.src",          "dev.ref",          "test.src",         "test.ref",
+    kPrepareReportFile};
+static_assert(std::size(kTokenizerFiles) == 5);
 
 std::string ReadText(const fs::path& path) { return ReadWholeFile(path.string()).value_or(""); }
 
@@ -70,8 +74,9 @@ Status CheckFiles(const fs::path& folder, const PrepareReport& report) {
       return DataError(path + ": was made by another preparation than the report in this folder");
     }
   }
-  const fs::path vocabulary = folder / kVocabularyFile;
-  if (!fs::exists(vocabulary)) return DataError(vocabulary.string() + ": is missing");
+  if (TranslationTokenizer::FilesOf(folder.string()).empty()) {
+    return DataError((folder / kVocabularyFile).string() + ": is missing");
+  }
   return OkStatus();
 }
 
