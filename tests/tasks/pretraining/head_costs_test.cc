@@ -76,10 +76,17 @@ void CheckPeaks(const BertPretrainingOptions& options, const PretrainingBatch& b
   }
 }
 
-TEST_CASE("counted costs of guessing from narrow embeddings are those of the arena") {
+TEST_CASE("counted costs of guessing in relatives of BERT are those of the arena") {
   BertPretrainingOptions options = SmallOptions(/*next_sentence=*/false);
-  options.bert.family = &ElectraFamily();
-  options.bert.embedding_size = 24;
+  if (GENERATE(false, true)) {
+    options.bert.family = &ElectraFamily();
+    options.bert.embedding_size = 24;
+  } else {
+    options.bert.family = &ModernBertFamily();
+    options.bert.type_vocab_size = 0;
+    options.bert.local_attention = 8;
+  }
+  INFO(options.bert.family->title);
   const PretrainingBatch batch = MaskedTexts(options, 5, 12);
   const MaskedBertBatch counted{.text = {.tokens = batch.sequences.tokens(), .texts = batch.size()},
                                 .masked = batch.masked()};

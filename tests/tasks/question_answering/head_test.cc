@@ -163,6 +163,11 @@ TEST_CASE("counted activations and parameters of question answering are the real
   const SpanBatch batch = BatchOf(golden);
   const BertBatch counted{.tokens = batch.sequences.tokens(), .texts = batch.size()};
   BertOptions options = GoldenOptions();
+  if (GENERATE(false, true)) {
+    options.family = &ModernBertFamily();
+    options.type_vocab_size = 0;
+  }
+  INFO(options.family->title);
   for (const float dropout : {0.0f, 0.1f}) {
     options.dropout = dropout;
     const ModelCosts costs = CostsOfQuestionAnswering(options, counted);

@@ -35,6 +35,18 @@ BertTokenClassifierOptions SmallOptions() {
           .classifier_dropout = 0.0f};
 }
 
+// One whose words have a transform before their scores, too.
+std::vector<BertTokenClassifierOptions> SmallModels() {
+  BertTokenClassifierOptions modern = SmallOptions();
+  modern.bert.family = &ModernBertFamily();
+  modern.bert.type_vocab_size = 0;
+  modern.bert.num_layers = 3;
+  modern.bert.local_attention = 4;
+  modern.bert.whole_every = 2;
+  modern.bert.layer_norm_epsilon = 1e-5f;
+  return {SmallOptions(), modern};
+}
+
 std::unique_ptr<BertTokenClassifier> Fresh(const BertTokenClassifierOptions& options,
                                            DType type = DType::kFloat32) {
   auto model = std::make_unique<BertTokenClassifier>(options);
@@ -89,7 +101,9 @@ TEST_CASE(
 
 TEST_CASE("gradients of all parameters match finite differences") {
   if (testing::TestDevice().type != DeviceType::kCpu) return;  // weights are changed in place
-  const auto model = Fresh(SmallOptions());
+  const BertTokenClassifierOptions options = GENERATE(from_range(SmallModels()));
+  INFO(options.bert.family->title);
+  const auto model = Fresh(options);
   const TaggingBatch batch = RandomBatch({6, 4}, 5);
   Context ctx(testing::TestDevice());
   ctx.set_training(true);
@@ -152,7 +166,8 @@ TEST_CASE("a rank without sentences has gradients that are ready, and none of th
 TEST_CASE("counted activations and parameters of a tagger are the real ones") {
   const TaggingBatch batch = RandomBatch({9, 16, 12}, 5);
   const BertBatch counted{.tokens = batch.sequences.tokens(), .texts = 3};
-  BertTokenClassifierOptions options = SmallOptions();
+  BertTokenClassifierOptions options = GENERATE(from_range(SmallModels()));
+  INFO(options.bert.family->title);
   for (const float dropout : {0.0f, 0.1f}) {
     options.bert.dropout = options.classifier_dropout = dropout;
     const ModelCosts costs = CostsOf(options, counted);
