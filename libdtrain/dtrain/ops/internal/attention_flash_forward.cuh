@@ -80,17 +80,25 @@ struct FlashRows {
     if (all_begin && first_key + kFlashTile <= EndKey<kWindow>(args, at, first)) return;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int query = first + ResultRow(i);
-      const int column = first_key + ResultColumn(i);
-      const int end = EndKey<kWindow>(args, at, query) - column;
-      // Column 8 n is in [begin, end) if 8 n - begin, as a number without sign, is below the
-      // difference: columns before `begin` become large numbers.
-      const int begin = query - args.window - column;
-      const auto count = static_cast<unsigned>(end - begin);
+      if constexpr (kWindow) {
+        const int query = first + ResultRow(i);
+        const int column = first_key + ResultColumn(i);
+        const int begin = query - args.window - column;
+        const auto count = static_cast<unsigned>(EndKey<kWindow>(args, at, query) - column - begin);
 #pragma unroll
-      for (int n = 0; n < kBlocks; ++n) {
-        const bool seen = kWindow ? static_cast<unsigned>(8 * n - begin) < count : 8 * n < end;
-        if (!seen) scores[n][i] = MinusInfinity();
+        for (int n = 0; n < kBlocks; ++n) {
+          // Without a sign, columns before `begin` are large numbers.
+          const bool seen = static_cast<unsigned>(8 * n - begin) < count;
+          if (!seen) scores[n][i] = MinusInfinity();
+        }
+      } else {
+        // EndKey() written out: the compiler finds fewer registers for the call.
+        const int end = args.causal ? min(at.keys, first + ResultRow(i) + 1) : at.keys;
+        const int seen = end - first_key - ResultColumn(i);
+#pragma unroll
+        for (int n = 0; n < kBlocks; ++n) {
+          if (8 * n >= seen) scores[n][i] = MinusInfinity();
+        }
       }
     }
   }

@@ -36,7 +36,6 @@ struct AttentionArgs {
   const int32_t* device_key_offsets;
   int num_heads, head_dim;
   bool causal;
-  int window;  // keys that a query sees on either side; 0 means all, and never with causal
   float scale;
   RandomKey dropout_key;
   const uint32_t* dropout_step;  // see DropoutDraw::device_step
@@ -44,6 +43,7 @@ struct AttentionArgs {
   uint32_t dropout_threshold;    // 0 means no dropout
   float dropout_scale;
   int64_t sequences, max_queries, max_keys;  // number of sequences, and lengths of the longest
+  int window;    // keys that a query sees on either side; 0 means all, and never with causal
   float* delta;  // CUDA backward only: memory for delta, see attention_kernel.cuh
   // CPU only: the units of this thread, and its scratch memory, which attention_unit.h divides up.
   int64_t first_unit, last_unit;
