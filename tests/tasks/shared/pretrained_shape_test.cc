@@ -558,6 +558,15 @@ TEST_CASE("a model from random weights gets what its family has in place of BERT
   CHECK(config.model().type_vocab_size() == 0);
 }
 
+TEST_CASE("a RoBERTa from random weights begins behind the padding token's row") {
+  proto::ClassificationConfig config;
+  config.mutable_model()->set_family(proto::BertModelConfig::roberta);
+  config.mutable_data()->set_vocabulary("/tokenizer.json");
+  REQUIRE(internal::LoadPretrainedShape(config).ok());
+  CHECK(config.model().position_offset() == 2);
+  CHECK(config.model().max_positions() == 512);
+}
+
 TEST_CASE("a padding token that leaves no position is refused") {
   const TemporaryFolder folder;
   const auto message = [&](const std::string& json) { return RefusalOf(folder, json); };

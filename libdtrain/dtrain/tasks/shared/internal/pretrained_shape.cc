@@ -201,6 +201,8 @@ void TakeFamilyDefaults(const EncoderFamily& family, proto::BertModelConfig& mod
   if (!model.has_attention_dropout()) model.set_attention_dropout(defaults.dropout);
   if (!model.has_classifier_dropout()) model.set_classifier_dropout(defaults.dropout);
   if (family.keys.type_vocab_size.empty()) model.set_type_vocab_size(0);
+  // Behind the row of <pad>, whose id is 1 in RoBERTa's vocabularies.
+  if (family.positions_follow_padding && !model.has_position_offset()) model.set_position_offset(2);
 }
 
 // The configuration's own number of positions, where it need not be that of the weights: there is
