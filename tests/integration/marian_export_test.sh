@@ -26,10 +26,19 @@ check() {
     data.hold_out_test=0 run.run_dir="$folder/$1" trainer.max_steps=8 trainer.tokens_per_batch=1000 \
     trainer.eval_every= optimizer.learning_rate=1e-3 optimizer.schedule=constant optimizer.warmup_steps=5 \
     >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
-  "$python" "$here/check_marian_export.py" "$dtrain" "$folder/$1" "$published" "$folder/$1-out" "$folder/source" \
+  "$python" "$here/check_marian_export.py" "$dtrain" "$folder/$1" "$2" "$folder/$1-out" "$folder/source" \
     "$folder/reference" 12 2>"$folder/log" || { cat "$folder/log"; exit 1; }
 }
 
-check first "$published"
+check learned "$published"
 # Once more, from what transformers wrote.
-check second "$folder/first-out-again"
+check again "$folder/learned-out-again"
+# As OPUS-MT's: the row of <pad> is zero, and stays so.
+cp -r "$published" "$folder/zero"
+"$python" - "$folder/zero" <<'PYTHON' 2>/dev/null
+import sys, transformers
+model = transformers.MarianMTModel.from_pretrained(sys.argv[1])
+model.model.shared.weight.data[model.config.pad_token_id] = 0
+model.save_pretrained(sys.argv[1])
+PYTHON
+check zero-pad "$folder/zero"

@@ -115,11 +115,12 @@ TranslationModel Load(const std::string& folder) {
   return *std::move(model);
 }
 
-// Without dropout and smoothing, as the golden values.
+// Without dropout and smoothing, and with a row of <pad> that learns, as the golden values.
 std::unique_ptr<Seq2SeqTransformer> PlainModel(const TranslationModel& published) {
   Seq2SeqOptions options = published.model->options();
   options.dropout = options.attention_dropout = options.activation_dropout = 0.0f;
   options.label_smoothing = 0.0f;
+  options.learned_pad = true;
   auto model = std::make_unique<Seq2SeqTransformer>(options);
   model->Allocate(testing::TestDevice(), DType::kFloat32, /*seed=*/1);
   Stream stream(testing::TestDevice());

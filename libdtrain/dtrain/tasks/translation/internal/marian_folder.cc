@@ -6,6 +6,7 @@
 #include <google/protobuf/message.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -18,6 +19,7 @@
 #include "dtrain/base/internal/json_text.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/printable.h"
+#include "dtrain/formats/weight_file.h"
 #include "dtrain/models/encoder_family.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/rules.pb.h"
@@ -127,7 +129,6 @@ Status TakeShape(const Json& config, const std::string& path, proto::ModelConfig
   model.set_tie_embeddings(true);
   model.set_tie_output(true);
   model.set_output_bias(true);
-  model.set_learned_pad(true);
   return OkStatus();
 }
 
@@ -222,6 +223,24 @@ Status TakeSearch(const Json& config, const std::string& folder, proto::TrainerC
   return OkStatus();
 }
 
+// Marian itself and CTranslate2 begin a translation with zeros. OPUS-MT's rows of <pad> are zero,
+// so that transformers does the same. They stay so, unless transformers has trained the row.
+Status TakePad(const Json& config, const std::string& folder, proto::ModelConfig& model) {
+  if (model.has_learned_pad()) return OkStatus();
+  DT_ASSIGN_OR_RETURN(const WeightFile weights, WeightFile::Open(folder));
+  const auto row = ValueOf(config, "pad_token_id", 58100).get<size_t>();
+  for (const WeightTensor& weight : weights.tensors()) {
+    const NamedTensor& tensor = weight.tensor;
+    if (tensor.name != "model.shared.weight" || tensor.shape.empty()) continue;
+    const auto rows = static_cast<size_t>(tensor.shape[0]);
+    if (row >= rows) break;
+    const size_t bytes = tensor.data.size() / rows;
+    model.set_learned_pad(std::ranges::any_of(tensor.data.subspan(row * bytes, bytes),
+                                              [](std::byte byte) { return byte != std::byte{0}; }));
+  }
+  return OkStatus();
+}
+
 // Names of weights and what messages call the model; all else of a family is of encoders.
 const EncoderFamily& MarianNames() {
   static const EncoderFamily names = {.name = "marian",
@@ -277,6 +296,7 @@ Status ReadMarianFolder(const std::string& folder, proto::NmtConfig& config) {
   DT_RETURN_IF_ERROR(TakeActivation(object, path, *config.mutable_model()));
   DT_RETURN_IF_ERROR(TakeDropout(object, path, *config.mutable_model()));
   DT_RETURN_IF_ERROR(CheckVocabulary(object, folder, config));
+  DT_RETURN_IF_ERROR(TakePad(object, folder, *config.mutable_model()));
   return TakeSearch(object, folder, *config.mutable_trainer());
 }
 

@@ -29,7 +29,8 @@ bool IsPublishedFolder(const std::string& path);
 bool IsMarianFolder(const std::string& path);
 
 // Gives `config` the shape of the MarianMTModel in `folder`, the size of its vocabulary, and unless
-// `config` sets them, dropout and the beam search of its generation_config.json. StorageError: the
+// `config` sets them, dropout, whether <pad> is learned (where its row is not zero), and the beam
+// search of its generation_config.json. StorageError: the
 // model is of another kind, or computes what dtrain does not; the message names the key.
 Status ReadMarianFolder(const std::string& folder, proto::NmtConfig& config);
 
