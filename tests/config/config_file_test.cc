@@ -89,7 +89,7 @@ TEST_CASE("an error in a file names file, line, column and field") {
       {"model { num_heads: 8 num_heads: 9 }",
        "f:1:31: field num_heads: Non-repeated field \"num_heads\" is specified multiple times."},
       {"model { activation: gelu }",
-       "f:1:21: activation is one of relu, gelu_erf, gelu_tanh, not \"gelu\"; did you mean "
+       "f:1:21: activation is one of relu, gelu_erf, gelu_tanh, swish, not \"gelu\"; did you mean "
        "gelu_erf?"},
       {"model { hidden_size: 3000000000 }",
        "f:1:22: field hidden_size: Integer out of range (3000000000)"},

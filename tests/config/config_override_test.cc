@@ -135,10 +135,10 @@ TEST_CASE("a wrong override says what it should be and changes nothing") {
        "model.tie_output=yes: model.tie_output is true or false, not "
        "\"yes\""},
       {"model.activation=gelu",
-       "model.activation=gelu: model.activation is one of relu, gelu_erf, gelu_tanh, not "
+       "model.activation=gelu: model.activation is one of relu, gelu_erf, gelu_tanh, swish, not "
        "\"gelu\"; did you mean gelu_erf?"},
       {"model.activation=RELU",
-       "model.activation=RELU: model.activation is one of relu, gelu_erf, gelu_tanh, not "
+       "model.activation=RELU: model.activation is one of relu, gelu_erf, gelu_tanh, swish, not "
        "\"RELU\"; did you mean relu?"},
       {"trainer.precision=fp8",
        "trainer.precision=fp8: trainer.precision is one of fp32, bf16, fp16, not \"fp8\"; did you "

@@ -92,12 +92,15 @@ TEST_CASE("counted activations and parameters of BERT's relatives are theirs") {
     const BertBatch counted{.tokens = batch.sequences.tokens(), .texts = batch.size()};
     BertClassifier model(options);
     CHECK(CountParameters(options).total() == model.parameters().num_elements());
-    for (ActivationOptions activations : Policies()) {
-      activations.device = testing::TestDevice().type;
-      INFO("recompute " << static_cast<int>(activations.recompute) << ", training "
-                        << activations.training);
-      CHECK(PeakActivationBytes(options, counted, activations) ==
-            MeasuredPeak(options, activations, batch));
+    for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+      for (ActivationOptions activations : Policies()) {
+        activations.compute_type = dtype;
+        activations.device = testing::TestDevice().type;
+        INFO(Name(dtype) << ", recompute " << static_cast<int>(activations.recompute)
+                         << ", training " << activations.training);
+        CHECK(PeakActivationBytes(options, counted, activations) ==
+              MeasuredPeak(options, activations, batch));
+      }
     }
   }
 }

@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/internal/marian_folder.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "dtrain/formats/safetensors.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/tasks/translation/translation_model.h"
 #include "dtrain/tasks/translation/translation_tokenizer.h"
@@ -76,6 +79,34 @@ TEST_CASE("a run takes shape, vocabulary and search of a published model") {
   // What the user sets stays.
   CHECK(model.dropout() == 0.3f);
   CHECK(config.trainer().beam_alpha() == 0.25f);
+}
+
+TEST_CASE("a row of <pad> that is zero stays zero, unless the user says otherwise") {
+  const Folder folder;
+  const auto learned_pad = [&](proto::NmtConfig config) {
+    REQUIRE(Read(folder, config).ok());
+    return config.model().learned_pad();
+  };
+  CHECK(learned_pad({}));
+  const std::string path = folder.File("model.safetensors");
+  {
+    const auto file = SafetensorsFile::Open(testing::GoldenPath("opus_tiny/model.safetensors"));
+    REQUIRE(file.ok());
+    std::vector<NamedTensor> tensors(file->tensors().begin(), file->tensors().end());
+    std::vector<std::byte> table;
+    for (NamedTensor& tensor : tensors) {
+      if (tensor.name != "model.shared.weight") continue;
+      table.assign(tensor.data.begin(), tensor.data.end());
+      std::fill(table.end() - 24 * sizeof(float), table.end(), std::byte{0});
+      tensor.data = table;
+    }
+    std::filesystem::remove(path);
+    REQUIRE(WriteSafetensors(path, tensors).ok());
+  }
+  CHECK_FALSE(learned_pad({}));
+  proto::NmtConfig config;
+  config.mutable_model()->set_learned_pad(true);
+  CHECK(learned_pad(config));
 }
 
 TEST_CASE("an older folder has the search in config.json") {

@@ -38,6 +38,7 @@ class ClassifierBlocks {
     outputs[2] = meter_.Take(batch_.texts, DType::kFloat32);
     d_logits_ = Outputs(DType::kFloat32);  // or probabilities
     const Block scale = meter_.Take(1, DType::kFloat32);
+    const Block sum = meter_.Take(1, DType::kFloat64);
     pooled_ = pooled;
   }
 

@@ -32,6 +32,7 @@ int64_t PeakOfQuestionAnswering(const BertOptions& options, const BertBatch& bat
   {
     const Block loss = meter.Take(2 * batch.texts, DType::kFloat32);
     const Block scale = meter.Take(1, DType::kFloat32);
+    const Block sum = meter.Take(1, DType::kFloat64);
   }
   if (!activations.training) return meter.peak();
   if (activations.compute_type != DType::kFloat32) {

@@ -66,6 +66,7 @@ int64_t PeakActivationBytes(const BertTokenClassifierOptions& options, const Ber
                                          of_words(1, DType::kFloat32)};
     if (is_training) d_logits = of_words(options.num_tags, DType::kFloat32);
     const Block scale = meter.Take(1, DType::kFloat32);
+    const Block sum = meter.Take(1, DType::kFloat64);
   }
   if (!is_training) return meter.peak();
   if (activations.compute_type != DType::kFloat32) {
