@@ -18,12 +18,9 @@
 
 namespace dtrain::DT_CPU_ISA {
 
-// One unit of BFloat16 with a head size that is a multiple of 2 * kTileSide.
-template <typename T>
-class TilesForwardUnit;
-
 #if defined(__AMX_BF16__)
 
+// One unit of BFloat16 with a head size that is a multiple of 2 * kTileSide.
 template <typename T>
 class TilesForwardUnit {
  public:
@@ -167,6 +164,15 @@ class TilesForwardUnit {
   float* out_ = nullptr;     // [kQueryTile, dim]: sums, with columns in the order of v_
   uint16_t* draws_ = nullptr;
   Vec sums_[kQueryTile];  // sum of each row, lane by lane
+};
+
+#else
+
+// Never run. Clang instantiates the call in a branch that is discarded.
+template <typename T>
+struct TilesForwardUnit {
+  TilesForwardUnit(const AttentionArgs& /*args*/, int64_t /*index*/) {}
+  bool Run() { return false; }
 };
 
 #endif

@@ -238,7 +238,7 @@ inline void WithTerms(const AttentionArgs& args, const Run& run) {
   if constexpr (kHasPairs && sizeof(T) == sizeof(BFloat16)) {
     if constexpr (kHasTiles) {
       if (ReadsPairs(args) && FillsTiles(args)) {
-        const TileScope scope;
+        [[maybe_unused]] const TileScope scope;
         return run(std::integral_constant<Terms, Terms::kTiles>{});
       }
     }
