@@ -66,7 +66,6 @@ check roberta data.label=label "${roberta[@]}"
 modernbert=(data.vocabulary="$folder/of roberta/tokenizer.json" model.family=modernbert
   model.num_layers=3 model.local_attention=8 model.whole_every=2)
 check modernbert data.label=label "${modernbert[@]}" model.mean_pooling=true
-check modernbert-words data.label=label model.family=modernbert
 check labels data.label=short,you data.labels=multi model.vocab_size=4008
 
 # Answers, of questions that may have none.

@@ -99,7 +99,8 @@ struct EncoderFamily {
   std::string_view name;        // model_type in config.json; model.family has "_" for its "-"
   std::string_view title;       // as messages print it: "RoBERTa"
   std::string_view class_name;  // how the names of transformers' classes begin
-  std::string_view word_piece_class = "BertTokenizer";  // transformers' class for a vocab.txt
+  // The class of transformers that reads a vocab.txt; "" where its AutoTokenizer finds none.
+  std::string_view word_piece_class = "";
   std::string_view encoder;  // how the names of the encoder's parameters begin: "bert"
   std::string_view layers;   // what follows it in names of the layers: "encoder.layer"
   EncoderForm form = {};

@@ -150,7 +150,7 @@ TEST_CASE("a published model's texts have its ids, and ids its texts") {
       target.push_back(published.tokenizer->eos_id());
       CHECK(source == golden["ids"][i].get<Ids>());
       CHECK(target == golden["target_ids"][i].get<Ids>());
-      CHECK(published.tokenizer->Decode(target) == golden["decoded"][i]);
+      CHECK(published.tokenizer->Decode(target) == golden["decoded"][i].get<std::string>());
     }
   }
 }

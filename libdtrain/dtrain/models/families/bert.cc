@@ -12,6 +12,7 @@ const EncoderFamily& BertFamily() {
   static constexpr EncoderFamily kFamily{.name = "bert",
                                          .title = "BERT",
                                          .class_name = "Bert",
+                                         .word_piece_class = "BertTokenizer",
                                          .encoder = "bert",
                                          .layers = "encoder.layer",
                                          .form = {.layers = internal::kBertLayerNames},

@@ -77,7 +77,8 @@ bool IsGoogles(const WordPieceOptions& tokenization) {
 Json TokenizerConfigJson(const WordPieceOptions& tokenization, const BertOptions& encoder) {
   const Json strip_accents =
       tokenization.strip_accents ? Json(*tokenization.strip_accents) : Json(nullptr);
-  const std::string tokenizer(encoder.family->word_piece_class);
+  const std::string_view own = encoder.family->word_piece_class;
+  const std::string tokenizer(own.empty() ? "BertTokenizer" : own);
   Json json = {{"tokenizer_class", tokenizer},
                {"do_lower_case", tokenization.lower_case},
                {"do_basic_tokenize", true},
@@ -101,6 +102,11 @@ StatusOr<std::vector<HfFile>> WordPieceFiles(const BertExport& model,
     LogWarning(
         "the model was trained with data.tokenizer=google, and Hugging Face's tokenizer cuts some "
         "texts otherwise: final sigmas, words of 101 to 200 characters, [SEP] within a text");
+  }
+  if (model.encoder.family->word_piece_class.empty()) {
+    LogWarning(
+        "AutoTokenizer of transformers expects another tokenizer than WordPiece here; load it by "
+        "BertTokenizer.from_pretrained(), or learn a vocabulary of type byte_bpe");
   }
   return std::vector<HfFile>{
       {kWordPieceFile, std::move(vocabulary)},
