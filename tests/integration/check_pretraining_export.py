@@ -46,7 +46,7 @@ def main():
     assert not messages.texts, messages.texts
     assert model.config.architectures == [class_name], model.config
     model.eval()
-    words = next(w for name, w in weights.items() if name.endswith("word_embeddings.weight"))
+    words = next(w for name, w in weights.items() if name.endswith(("word_embeddings.weight", "tok_embeddings.weight")))
     biases = [w for name, w in weights.items() if w.shape == words.shape[:1]]
     assert len(biases) == 1, list(weights)
     decoder = model.get_output_embeddings()

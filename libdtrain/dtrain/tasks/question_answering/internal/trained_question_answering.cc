@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/question_answering/internal/trained_question_answering.h"
 
+#include <string>
 #include <utility>
 
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_cat.h"
+#include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/tasks/question_answering/task.h"
 #include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/tokenization.h"
@@ -46,7 +48,9 @@ StatusOr<std::unique_ptr<BertQuestionAnswering>> LoadSquadModel(const TrainedSqu
   const Checkpoint& checkpoint = trained.checkpoint;
   DT_ASSIGN_OR_RETURN(const SafetensorsFile tensors, checkpoint.OpenTensors("model.safetensors"));
   const NamedTensor* const words = tensors.Find(WordTableName(trained.config.model()));
-  if (words == nullptr || tensors.Find("qa_outputs.weight") == nullptr) {
+  const std::string scores =
+      absl::StrCat(ToAbsl(FamilyOf(trained.config.model()).question_scores), ".weight");
+  if (words == nullptr || tensors.Find(scores) == nullptr) {
     return StorageError(checkpoint.path() +
                         "/model.safetensors: holds no BERT that answers questions; give a "
                         "checkpoint that bert_squad wrote");
