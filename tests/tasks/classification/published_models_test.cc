@@ -24,11 +24,14 @@
 #include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/golden.h"
+#include "testing/published_model.h"
 
 namespace dtrain {
 namespace {
 
 using Json = nlohmann::json;
+using testing::LargestDifference;
+using testing::Norm;
 
 // Of the largest of its kind.
 constexpr double kTolerance = 1e-4;
@@ -125,21 +128,6 @@ std::vector<float> Flat(const Json& rows) {
     for (const Json& value : row) values.push_back(value);
   }
   return values;
-}
-
-double LargestDifference(const std::vector<float>& ours, const std::vector<float>& theirs) {
-  REQUIRE(ours.size() >= theirs.size());
-  double largest = 0.0;
-  for (size_t i = 0; i < theirs.size(); ++i) {
-    largest = std::max(largest, std::abs(double{ours[i]} - theirs[i]));
-  }
-  return largest;
-}
-
-double Norm(const std::vector<float>& values) {
-  double sum = 0.0;
-  for (const float value : values) sum += double{value} * value;
-  return std::sqrt(sum);
 }
 
 TEST_CASE("texts and pairs have the ids of the published tokenizer") {

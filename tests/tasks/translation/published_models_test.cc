@@ -22,6 +22,7 @@
 #include "dtrain/tasks/translation/translator.h"
 #include "testing/catch.h"
 #include "testing/file_testing.h"
+#include "testing/published_model.h"
 #include "testing/test_device.h"
 #include "testing/tests_directory.h"
 
@@ -30,6 +31,8 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 using Json = nlohmann::json;
+using testing::LargestDifference;
+using testing::Norm;
 
 // Of the largest of its kind.
 constexpr double kTolerance = 1e-4;
@@ -91,21 +94,6 @@ TranslationBatch BatchOf(const Json& golden, int32_t start) {
   batch.source = Sequences(source_offsets);
   batch.target = Sequences(target_offsets);
   return batch;
-}
-
-double LargestDifference(const std::vector<float>& ours, const std::vector<float>& theirs) {
-  REQUIRE(ours.size() >= theirs.size());
-  double largest = 0.0;
-  for (size_t i = 0; i < theirs.size(); ++i) {
-    largest = std::max(largest, std::abs(double{ours[i]} - theirs[i]));
-  }
-  return largest;
-}
-
-double Norm(const std::vector<float>& values) {
-  double sum = 0.0;
-  for (const float value : values) sum += double{value} * value;
-  return std::sqrt(sum);
 }
 
 TranslationModel Load(const std::string& folder) {
