@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/linear_activation.h"
 
-#include <utility>
 #include <vector>
 
 #include "dtrain/ops/gemm.h"
@@ -53,18 +52,9 @@ TEST_CASE("an absent bias counts as zeros, and its gradient is left out") {
                                   .out = 40,
                                   .next = 24,
                                   .dtype = dtype,
-                                  .options = {.activation = activation}};
-  Stream stream(TestDevice());
-  const auto run = [&](bool with_bias) {
-    Operands x(test);
-    x.bias = with_bias ? Filled({40}, dtype, 0.0) : Tensor();
-    if (!with_bias) x.d_bias = Tensor();
-    LinearActivationForward(x.x, x.weight, x.bias, test.options, x.saved, stream);
-    LinearActivationBackward(x.dy, x.next_weight, x.bias, test.options, x.saved, x.d_before,
-                             x.d_bias, stream);
-    return std::pair(ValuesOf(x.saved.after), ValuesOf(x.d_before));
-  };
-  CHECK(run(false) == run(true));
+                                  .options = {.activation = activation},
+                                  .has_bias = false};
+  CHECK(ErrorsOf(test).largest() <= 1.0);
 }
 
 TEST_CASE("dropout after the activation is that of the activation's own op") {
