@@ -351,7 +351,7 @@ TEST_CASE("a rank whose weights never come is named") {
         }
         return "";
       },
-      {.timeout_seconds = 1.0, .slow_seconds = 0.3});
+      {.timeout_seconds = 4.0, .slow_seconds = 0.3});
   CHECK_THAT(errors[0], Catch::Contains("collective number") && Catch::Contains("rank 1 (host a)"));
 }
 

@@ -3,9 +3,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <fstream>
+#include <vector>
 
 #include "dtrain/base/random.h"
+#include "dtrain/formats/safetensors.h"
 #include "integration/program.h"
 
 namespace dtrain {
@@ -191,6 +194,58 @@ TEST_CASE("the average of the weights begins at the pretrained ones on all ranks
     REQUIRE(averaged.exit_code == 0);
     CHECK(std::stod(ValueOf(averaged.output, "loss")) == Approx(loss).margin(2e-4));
   }
+}
+
+TEST_CASE("adapters resume bit for bit, and leave the weights they change as they were") {
+  const ToyTexts toy;
+  REQUIRE(toy.Train("trainer.max_steps=5").exit_code == 0);
+  std::filesystem::copy(toy.File("run/ckpt/last/"), toy.File("weights"));
+  const auto adapt = [&](const std::string& run, int updates, int ranks, const std::string& more) {
+    const Outcome outcome = toy.Train(
+        "data.vocabulary= optimizer.schedule=constant model.lora.rank=2 "
+        "optimizer.ema_decay=0.9 model.pretrained=" +
+            toy.File("weights") + " run.run_dir=" + toy.File(run) +
+            " trainer.max_steps=" + std::to_string(updates) + " " + more,
+        ranks);
+    INFO(outcome.output);
+    REQUIRE(outcome.exit_code == 0);
+    return ReadTestFile(toy.File(run + "/ckpt/last/model.safetensors"));
+  };
+  const std::string bf16 = "trainer.precision=bf16";
+  for (const std::string& more : {std::string(), bf16}) {
+    INFO(more);
+    const std::string name = more.empty() ? "float" : "bf16";
+    const std::string whole = adapt(name + "-whole", 7, 2, more);
+    // With shards of the optimizer, and on from there without.
+    CHECK(adapt(name + "-shards", 3, 2, more + " trainer.shard_optimizer=true") != whole);
+    CHECK(adapt(name + "-shards", 7, 2, more) == whole);
+  }
+  const auto tensor = [&](const std::string& folder, const std::string& name) {
+    const SafetensorsFile file = *SafetensorsFile::Open(toy.File(folder) + "/model.safetensors");
+    const NamedTensor* const found = file.Find(name);
+    REQUIRE(found != nullptr);
+    return std::vector<std::byte>(found->data.begin(), found->data.end());
+  };
+  const std::string query = "bert.encoder.layer.0.attention.self.query.";
+  CHECK(tensor("float-whole/ckpt/last", query + "weight") == tensor("weights", query + "weight"));
+  const std::vector<std::byte> b = tensor("float-whole/ckpt/last", query + "lora_B.weight");
+  CHECK(std::any_of(b.begin(), b.end(), [](std::byte value) { return value != std::byte{0}; }));
+  const Outcome evaluated = toy.Run(1, "eval --run_dir=" + toy.File("float-whole"));
+  INFO(evaluated.output);
+  CHECK(evaluated.exit_code == 0);
+}
+
+TEST_CASE("adapters that would change nothing are refused") {
+  const ToyTexts toy;
+  CheckFailed(toy.Train("model.lora.rank=2"), 2, {"model.lora", "set model.pretrained"});
+  CheckFailed(toy.Train("model.lora.targets=query"), 2, {"model.lora.targets", "rank is 0"});
+  REQUIRE(toy.Train("trainer.max_steps=1").exit_code == 0);
+  CheckFailed(toy.Train("model.lora.rank=2 model.lora.targets=qury data.vocabulary= "
+                        "model.pretrained=" +
+                        toy.File("run/ckpt/last") + " run.run_dir=" + toy.File("other")),
+              2,
+              {"no linear layer of this model is called qury",
+               "attention.output.dense, attention.self.key, attention.self.query"});
 }
 
 TEST_CASE("a run goes on where the weights it began with are gone") {

@@ -54,6 +54,10 @@ int ExportHfCommand(int argc, char** argv) {
   FlagSet set("dtrain export-hf RUN_OR_CHECKPOINT OUT_DIR [FLAGS]", summary);
   set.Add("metric", "of a run's checkpoints the best by this metric; default: as the run",
           &flags.metric);
+  set.Add("adapter",
+          "write the adapters of a run with model.lora alone, for the peft library, instead of a "
+          "model that has them in its weights",
+          &flags.options.adapter);
   set.Add("overwrite", "replace the files of an earlier export; never of a run",
           &flags.options.overwrite);
   const Status parsed = ParseExportFlags(argc, argv, set, flags);

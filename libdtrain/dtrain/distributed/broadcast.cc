@@ -5,6 +5,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/device/copy.h"
 #include "dtrain/device/tensor.h"
+#include "dtrain/nn/frozen_parameters.h"
 
 namespace dtrain {
 
@@ -25,6 +26,8 @@ void BroadcastTensors(std::span<const Tensor> tensors, Communicator& comm, int r
 void BroadcastParameters(ParameterSet& parameters, Communicator& comm, int root) {
   parameters.CheckAllocated();
   BroadcastTensors({parameters.weights()}, comm, root);
+  const Tensor& frozen = FrozenOf(parameters).weights();
+  if (frozen) BroadcastTensors({frozen}, comm, root);
   parameters.RefreshComputeWeights();
 }
 

@@ -115,12 +115,12 @@ Tensor BertEmbeddings::Forward(const BertInputs& inputs, Context& ctx) {
 
 void BertEmbeddings::Backward(const Tensor& dy, Context& ctx) {
   DT_CHECK(token_ids_) << "Backward() without Forward()";
+  if (words_.is_frozen()) return Release();
   const Dropout dropout = ctx.MakeDropout(options_.dropout, dropout_site_, row_numbers_);
   Tensor d = dy;
   Tensor none;
   if (dropout.probability > 0.0f) DropoutResidualBackward(dy, dropout, d, none, ctx.stream());
   d = norm_.Backward(d, Tensor(), ctx);
-  norm_.Release();
   if (types_ != nullptr) {
     EmbeddingBackward(d, type_ids_, Tensor(), {}, types_->gradient(), none, ctx.stream());
     types_->GradientReady();
@@ -130,22 +130,28 @@ void BertEmbeddings::Backward(const Tensor& dy, Context& ctx) {
   EmbeddingBackward(d, token_ids_, position_ids_, {}, words_.gradient(), d_positions, ctx.stream());
   if (positions_ != nullptr) positions_->GradientReady();
   words_.GradientReady();
+  Release();
+}
+
+void BertEmbeddings::Release() {
+  norm_.Release();
   token_ids_ = type_ids_ = position_ids_ = row_numbers_ = Tensor();
 }
 
 BertEncoder::BertEncoder(const Scope& scope, const BertOptions& options)
     : options_(options),
-      embeddings_(scope / "embeddings", options),
+      embeddings_(scope.Adapted(options_.low_rank) / "embeddings", options),
       projection_(options.has_projection()
-                      ? std::optional<Linear>(std::in_place, scope, "embeddings_project",
-                                              options.embedding_width(), options.hidden_size,
+                      ? std::optional<Linear>(std::in_place, scope.Adapted(options_.low_rank),
+                                              "embeddings_project", options.embedding_width(),
+                                              options.hidden_size,
                                               Initializer::Normal(options.initializer_range))
                       : std::nullopt),
-      layers_(scope, StackOptionsOf(options)) {
+      layers_(scope.Adapted(options_.low_rank), StackOptionsOf(options)) {
   const EncoderForm& form = options.family->form;
   if (!form.is_pre_norm()) return;
-  final_norm_.emplace(scope, form.final_norm, options.hidden_size, options.layer_norm_epsilon,
-                      form.has_biases);
+  final_norm_.emplace(scope.Adapted(options_.low_rank), form.final_norm, options.hidden_size,
+                      options.layer_norm_epsilon, form.has_biases);
 }
 
 Tensor BertEncoder::Forward(const BertInputs& inputs, Context& ctx, const OutputRows* rows) {

@@ -50,6 +50,9 @@ struct BertOptions {
   float dropout = 0.1f;             // on the embeddings and on each sublayer's output
   float attention_dropout = 0.1f;   // on the attention probabilities
   float initializer_range = 0.02f;  // initial standard deviation of all matrices
+  // With a rank, the encoder's own parameters are frozen, and only adapters and the head on the
+  // encoder are trained.
+  LowRankOptions low_rank = {};
 
   // Width of the embeddings.
   int64_t embedding_width() const { return embedding_size > 0 ? embedding_size : hidden_size; }
@@ -92,6 +95,9 @@ class BertEmbeddings {
   Parameter& words() { return words_; }
 
  private:
+  // Frees what Forward() kept.
+  void Release();
+
   BertOptions options_;
   Parameter& words_;
   Parameter* positions_;  // null with rotary positions

@@ -76,7 +76,9 @@ int64_t PeakActivationBytes(const GptOptions& options, const BertBatch& batch,
 }
 
 ModelCosts CostsOf(const GptOptions& options, const BertBatch& batch) {
-  return {.parameters = CountParameters(options).total(),
+  const ModelParameters counts = CountParameters(options);
+  return {.parameters = counts.total(),
+          .trained_parameters = counts.trained(),
           .deepest = options.num_layers,
           .peak_bytes =
               [options, batch](const ActivationOptions& activations) {

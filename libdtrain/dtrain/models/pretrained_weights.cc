@@ -22,6 +22,7 @@
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/device/stream.h"
 #include "dtrain/device/tensor.h"
+#include "dtrain/nn/frozen_parameters.h"
 
 namespace dtrain {
 namespace {
@@ -229,7 +230,8 @@ class Loader {
 
   Status CheckMissing() {
     std::vector<std::string> missing;
-    for (Parameter* parameter : parameters_.in_backward_order()) {
+    for (Parameter* parameter : parameters_.all()) {
+      if (FrozenOf(parameters_).IsFactor(*parameter)) continue;
       if (matches_.contains(parameter->index())) continue;
       const std::string& name = parameter->name();
       report_.initialised.push_back(name);
@@ -241,7 +243,7 @@ class Loader {
     return StorageError(absl::StrFormat(
         "%s: holds %d of the model's %d weights; missing %s; not used %s. Check that model and "
         "file are of one kind and size%s, or set allow_missing to start the missing ones anew",
-        file_.path(), matches_.size(), parameters_.in_backward_order().size(), Names(missing),
+        file_.path(), matches_.size(), matches_.size() + report_.initialised.size(), Names(missing),
         Names(report_.unused), ShapeNote(file_.path()) + FamilyNote()));
   }
 

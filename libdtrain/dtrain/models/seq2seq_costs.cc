@@ -40,6 +40,7 @@ class StackWithEnds {
       : tokens_(decoder ? batch.target_tokens : batch.source_tokens),
         hidden_size_(options.hidden_size),
         pre_norm_(options.pre_norm),
+        rank_(options.low_rank.rank),
         dtype_(activations.compute_type),
         training_(activations.training),
         meter_(meter),
@@ -56,7 +57,10 @@ class StackWithEnds {
     return y;
   }
 
+  // At most what backward takes: one adapter at a time has rows of its rank, which here are kept
+  // all the while.
   void Backward(Block gradient) {
+    const Block low = rank_ > 0 ? meter_.Take(tokens_ * rank_, dtype_) : nullptr;
     if (pre_norm_) {
       gradient = Hidden();
       norm_ = {};
@@ -70,6 +74,7 @@ class StackWithEnds {
   int64_t tokens_;
   int64_t hidden_size_;
   bool pre_norm_;
+  int rank_;  // of adapters
   DType dtype_;
   bool training_;
   ByteMeter& meter_;
@@ -101,13 +106,18 @@ ModelParameters CountParameters(const Seq2SeqOptions& options) {
     return options.encoder_layers * encoder.*kind + options.decoder_layers * decoder.*kind;
   };
   const int64_t table = options.vocab_size * options.hidden_size;
-  return {
+  ModelParameters parameters = {
       .embeddings = (options.tie_embeddings ? 1 : 2) * table,
       .attention = in_layers(&LayerParameters::attention),
       .feed_forward = in_layers(&LayerParameters::feed_forward),
       .layer_norm = in_layers(&LayerParameters::layer_norm) +
                     (options.pre_norm ? 2 * 2 * options.hidden_size : 0),
       .output = (options.tie_output ? 0 : table) + (options.output_bias ? options.vocab_size : 0)};
+  if (options.low_rank.rank > 0) {
+    Seq2SeqTransformer named(options);
+    CountAdapters(named.parameters(), parameters);
+  }
+  return parameters;
 }
 
 ModelFlops CountFlops(const Seq2SeqOptions& options, const Seq2SeqBatch& batch, Recompute recompute,
@@ -122,6 +132,17 @@ ModelFlops CountFlops(const Seq2SeqOptions& options, const Seq2SeqBatch& batch, 
   ModelFlops flops;
   flops.forward = encoder.num_layers * encoder_layer + decoder.num_layers * decoder_layer + output;
   flops.backward = 2.0 * flops.forward;
+  if (options.low_rank.rank > 0) {
+    const auto products = [](const TransformerStackOptions& stack, LayerBatch sizes) {
+      sizes.pairs = sizes.memory_pairs = 0.0;
+      return stack.num_layers * ForwardFlops(stack.layer, sizes);
+    };
+    flops.backward = BackwardFlopsOfFrozen(
+        flops.forward,
+        products(encoder, EncoderBatch(batch)) + products(decoder, DecoderBatch(batch)) + output,
+        /*head_flops=*/0.0, CountParameters(options).adapters,
+        static_cast<double>(std::max(batch.source_tokens, batch.target_tokens)));
+  }
   flops.recomputed = RecomputedLayers(encoder, recompute, recompute_every) * encoder_layer +
                      RecomputedLayers(decoder, recompute, recompute_every) * decoder_layer;
   return flops;
@@ -160,7 +181,9 @@ int64_t LogitsBytes(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
 }
 
 ModelCosts CostsOf(const Seq2SeqOptions& options, const Seq2SeqBatch& batch) {
-  return {.parameters = CountParameters(options).total(),
+  const ModelParameters counts = CountParameters(options);
+  return {.parameters = counts.total(),
+          .trained_parameters = counts.trained(),
           .deepest = std::max(options.encoder_layers, options.decoder_layers),
           .peak_bytes =
               [options, batch](const ActivationOptions& activations) {

@@ -30,7 +30,8 @@ Seq2SeqTransformer::Seq2SeqTransformer(const Seq2SeqOptions& options)
     : options_(options),
       positions_({.max_length = options.max_positions, .hidden_size = options.hidden_size}) {
   DT_CHECK(!options.tie_output || options.vocab_size > 1);
-  const Scope model(parameters_, "model");
+  const Scope root = Scope(parameters_, "").Adapted(options_.low_rank);
+  const Scope model = root / "model";
   const TokenEmbeddingOptions embedding{.vocab_size = options.vocab_size,
                                         .hidden_size = options.hidden_size,
                                         .zero_id = options.learned_pad ? -1 : options.pad_id(),
@@ -44,14 +45,14 @@ Seq2SeqTransformer::Seq2SeqTransformer(const Seq2SeqOptions& options)
   Parameter& decoder_table =
       options.tie_embeddings ? encoder_table : add_table("decoder.embed_tokens");
   AddStack("decoder", embedding, decoder_table, decoder_);
-  output_weight_ = options.tie_output
-                       ? &decoder_table
-                       : &Scope(parameters_, "lm_head")
-                              .Add("weight", decoder_table.shape(), Initializer::XavierUniform());
+  output_weight_ =
+      options.tie_output
+          ? &decoder_table
+          : &(root / "lm_head").Add("weight", decoder_table.shape(), Initializer::XavierUniform());
   output_weight_->MarkEmbedding();
   if (options.output_bias) {
-    output_bias_ = &parameters_.Add("final_logits_bias", {options.vocab_size},
-                                    Initializer::Constant(0.0f), parameters_.NewGroup());
+    output_bias_ =
+        &root.Add("final_logits_bias", {options.vocab_size}, Initializer::Constant(0.0f));
   }
   output_ = std::make_unique<OutputLoss>(
       *output_weight_,
@@ -61,7 +62,7 @@ Seq2SeqTransformer::Seq2SeqTransformer(const Seq2SeqOptions& options)
 
 void Seq2SeqTransformer::AddStack(const std::string& name, const TokenEmbeddingOptions& embedding,
                                   Parameter& table, Stack& stack) {
-  const Scope scope = Scope(parameters_, "model") / name;
+  const Scope scope = Scope(parameters_, "model").Adapted(options_.low_rank) / name;
   const bool decoder = &stack == &decoder_;
   stack.embedding = std::make_unique<TokenEmbedding>(scope, embedding, positions_, table);
   stack.layers = std::make_unique<TransformerStack>(

@@ -48,6 +48,8 @@ struct Seq2SeqOptions {
   float activation_dropout = 0.0f;
   float label_smoothing = 0.1f;
   int64_t max_positions = 512;  // length of the longest sequence
+  // With a rank, all weights are frozen, and only adapters are trained.
+  LowRankOptions low_rank = {};
 
   int32_t pad_id() const { return pad >= 0 ? pad : static_cast<int32_t>(vocab_size) - 1; }
 };

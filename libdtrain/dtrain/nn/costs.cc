@@ -8,6 +8,7 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/device/arena.h"
+#include "dtrain/nn/frozen_parameters.h"
 
 namespace dtrain {
 
@@ -272,6 +273,20 @@ RecomputePlan PlanRecompute(const ModelCosts& costs, const ActivationOptions& ac
   return *std::min_element(
       plans.begin(), plans.end(),
       [](const RecomputePlan& a, const RecomputePlan& b) { return a.peak_bytes < b.peak_bytes; });
+}
+
+void CountAdapters(ParameterSet& named, ModelParameters& parameters) {
+  named.Arrange();
+  parameters.frozen = parameters.total();
+  parameters.adapters = FrozenOf(named).factor_elements();
+  parameters.composed = FrozenOf(named).composed_elements();
+}
+
+double BackwardFlopsOfFrozen(double forward_flops, double product_flops, double head_flops,
+                             int64_t adapters, double tokens) {
+  const double of_attention = forward_flops - product_flops - head_flops;
+  return product_flops + 2.0 * (of_attention + head_flops) +
+         4.0 * tokens * static_cast<double>(adapters);
 }
 
 }  // namespace dtrain

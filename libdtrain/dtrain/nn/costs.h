@@ -169,9 +169,15 @@ struct ModelParameters {
   int64_t attention = 0;
   int64_t feed_forward = 0;
   int64_t layer_norm = 0;
-  int64_t output = 0;  // a separate output projection, or the head on an encoder
+  int64_t output = 0;    // a separate output projection, or the head on an encoder
+  int64_t adapters = 0;  // the factors of low-rank adapters
+  int64_t frozen = 0;    // of all these, those that are not trained
+  int64_t composed = 0;  // of the frozen, those that float32 stores twice because of adapters
 
-  int64_t total() const { return embeddings + attention + feed_forward + layer_norm + output; }
+  int64_t total() const {
+    return embeddings + attention + feed_forward + layer_norm + output + adapters;
+  }
+  int64_t trained() const { return total() - frozen; }
 };
 
 // Floating-point operations of the products. Recomputed ones are counted separately, because the
@@ -186,8 +192,9 @@ struct ModelFlops {
 
 // Functions that planning needs from a model and a micro-batch.
 struct ModelCosts {
-  int64_t parameters = 0;
-  int deepest = 1;  // number of layers of the longest stack
+  int64_t parameters = 0;          // elements of all
+  int64_t trained_parameters = 0;  // of those that are not frozen
+  int deepest = 1;                 // number of layers of the longest stack
   // Arena::peak() of Forward() and Backward() while training, or of Forward() in an evaluation.
   std::function<int64_t(const ActivationOptions&)> peak_bytes;
   std::function<ModelFlops(Recompute, int recompute_every)> flops;
@@ -207,6 +214,16 @@ RecomputePlan CostsOfRecompute(const ModelCosts& costs, const ActivationOptions&
 // The policy in `activations` is ignored.
 RecomputePlan PlanRecompute(const ModelCosts& costs, const ActivationOptions& activations,
                             int64_t budget_bytes);
+
+// Counts the adapters of a model whose weights are all frozen so far. `named`: the parameters of a
+// model with these options, whose names decide which layers have adapters; Arrange() is called.
+void CountAdapters(ParameterSet& named, ModelParameters& parameters);
+
+// Operations of backward where the weights are frozen, except for a head with `head_flops` in
+// forward: products with the matrices (`product_flops` in forward) give gradients of inputs alone,
+// and each adapter adds four products with its factors.
+double BackwardFlopsOfFrozen(double forward_flops, double product_flops, double head_flops,
+                             int64_t adapters, double tokens);
 
 // Number of layers whose forward runs twice, which is the extra time of recomputation.
 int RecomputedLayers(const TransformerStackOptions& stack, Recompute recompute,

@@ -102,6 +102,10 @@ Tensor TokenEmbedding::ForwardAt(std::span<const int32_t> ids, int32_t position,
 
 void TokenEmbedding::Backward(const Tensor& dy, Context& ctx) {
   DT_CHECK(ids_) << "Backward() without Forward()";
+  if (table_.is_frozen()) {
+    ids_ = position_ids_ = row_numbers_ = Tensor();
+    return;
+  }
   Tensor& d_table = table_.gradient();
   Tensor none;
   EmbeddingOptions options = OpOptions(row_numbers_, ctx);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/linear.h"
 
+#include "dtrain/nn/frozen_parameters.h"
 #include "dtrain/ops/gemm.h"
 
 namespace dtrain {
@@ -15,6 +16,7 @@ Linear::Linear(const Scope& scope, std::span<const std::string_view> names, int6
     const Scope part = scope / name;
     weights_.push_back(&part.Add("weight", {out, in}, weights, weight_group));
     weights_.back()->MarkProductGradient();
+    part.AddAdapter(*weights_.back());
     if (!with_bias) continue;
     biases_.push_back(&part.Add("bias", {out}, Initializer::Constant(0.0f), bias_group));
   }
@@ -32,16 +34,14 @@ Linear Linear::Parts(size_t first, size_t count) const {
   return parts;
 }
 
-Tensor Linear::weight() const {
-  return ParameterSet::Fused(weights_.front()->value(), {out_, in_});
-}
+Tensor Linear::weight() const { return Fused(weights_.front()->value(), {out_, in_}); }
 Tensor Linear::bias() const {
   if (biases_.empty()) return {};
-  return ParameterSet::Fused(biases_.front()->value(), {out_});
+  return Fused(biases_.front()->value(), {out_});
 }
 Tensor Linear::bias_gradient() const {
   if (biases_.empty()) return {};
-  return ParameterSet::Fused(biases_.front()->gradient(), {out_});
+  return Fused(biases_.front()->gradient(), {out_});
 }
 
 Tensor Linear::Forward(const Tensor& x, Context& ctx) const {
@@ -65,15 +65,43 @@ void Linear::Backward(const Tensor& x, const Tensor& dy, const BackwardOptions& 
 
 void Linear::AccumulateGradients(const Tensor& x, const Tensor& dy, bool with_bias,
                                  Context& ctx) const {
+  if (weights_.front()->is_frozen()) return AccumulateAdapters(x, dy, ctx);
   ProductGradient weight = Parameter::TakeProductGradient(weights_, {out_, in_});
   Tensor d_bias = with_bias ? bias_gradient() : Tensor();
   LinearBackwardParameters(dy, x, {.accumulate_weight = weight.accumulate}, weight.gradient, d_bias,
                            ctx.stream());
 }
 
+void Linear::AccumulateAdapters(const Tensor& x, const Tensor& dy, Context& ctx) const {
+  const auto add_product = [&](const Tensor& a, const Tensor& b, Parameter& factor) {
+    Parameter* const parameter = &factor;
+    ProductGradient product = Parameter::TakeProductGradient({&parameter, 1}, factor.shape());
+    Gemm(a, b, {.transpose_a = true, .accumulate = product.accumulate}, product.gradient,
+         ctx.stream());
+  };
+  const int64_t width = out_ / static_cast<int64_t>(weights_.size());
+  for (size_t part = 0; part < weights_.size(); ++part) {
+    const LowRankAdapter* const adapter = AdapterOf(*weights_[part]);
+    if (adapter == nullptr) continue;
+    const auto begin = static_cast<int64_t>(part) * width;
+    const Tensor d_part = dy.Columns(begin, begin + width);
+    Tensor low = ctx.Empty({x.dim(0), adapter->a->shape()[0]});
+    Gemm(x, adapter->scaled_a, {.transpose_b = true}, low, ctx.stream());
+    add_product(d_part, low, *adapter->b);
+    Gemm(d_part, adapter->scaled_b, {}, low, ctx.stream());
+    add_product(low, x, *adapter->a);
+  }
+}
+
 void Linear::GradientsReady() const {
   for (const Parameter* bias : biases_) bias->GradientReady();
-  for (const Parameter* weight : weights_) weight->GradientReady();
+  for (const Parameter* weight : weights_) {
+    weight->GradientReady();
+    const LowRankAdapter* const adapter = AdapterOf(*weight);
+    if (adapter == nullptr) continue;
+    adapter->b->GradientReady();
+    adapter->a->GradientReady();
+  }
 }
 
 }  // namespace dtrain

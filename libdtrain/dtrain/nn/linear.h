@@ -25,7 +25,9 @@ namespace dtrain {
 // y = x W^T + b with W: [sum of outs, in]. `names` gives the weight and bias of each part
 // ("q_proj", "k_proj", "v_proj"), each [out, in] and [out]. Parts are consecutive in memory, so
 // that one product computes all of them. Biases start at 0; without bias there are none and b is 0.
-// The layer keeps nothing between forward and backward; the caller passes x again.
+// In a scope with low-rank options the weights are frozen, and some have adapters, which are
+// trained (nn/frozen_parameters.h): lora_A.weight and lora_B.weight beside the part's weight. The
+// layer keeps nothing between forward and backward; the caller passes x again.
 class Linear {
  public:
   Linear(const Scope& scope, std::span<const std::string_view> names, int64_t in, int64_t out,
@@ -67,6 +69,8 @@ class Linear {
 
  private:
   Linear() = default;
+  // The part of AccumulateGradients() where the weights are frozen.
+  void AccumulateAdapters(const Tensor& x, const Tensor& dy, Context& ctx) const;
 
   int64_t in_ = 0;
   int64_t out_ = 0;  // of all parts together

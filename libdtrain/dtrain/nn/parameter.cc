@@ -11,13 +11,11 @@
 #include "dtrain/base/random.h"
 #include "dtrain/device/arena.h"
 #include "dtrain/device/stream.h"
+#include "dtrain/nn/frozen_parameters.h"
 #include "dtrain/ops/cast.h"
 
 namespace dtrain {
 namespace {
-
-// Groups start at a multiple of this many elements, for aligned vectors and 128-byte loads on GPUs.
-constexpr int64_t kGroupAlignment = 32;
 
 // FNV-1a hash. A parameter's initial values depend on its name, not on the model's other
 // parameters.
@@ -31,6 +29,26 @@ uint32_t HashName(std::string_view name) {
 float NextNormal(RandomStream& random) {
   const float radius = std::sqrt(-2.0f * std::log(1.0f - random.NextUniform()));
   return radius * std::cos(2.0f * std::numbers::pi_v<float> * random.NextUniform());
+}
+
+std::vector<float> InitialValues(const std::string& name, const Shape& shape,
+                                 const Initializer& initializer, uint64_t seed) {
+  RandomStream random({.seed = seed, .step = 0, .site = HashName(name)});
+  std::vector<float> values(static_cast<size_t>(shape.elements()), initializer.value);
+  if (initializer.kind == Initializer::Kind::kNormal) {
+    for (float& value : values) value = initializer.value * NextNormal(random);
+  } else if (initializer.kind != Initializer::Kind::kConstant) {
+    const float bound = initializer.kind == Initializer::Kind::kUniform
+                            ? initializer.value
+                            : std::sqrt(6.0f / static_cast<float>(shape[0] + shape[1]));
+    for (float& value : values) value = bound * (2.0f * random.NextUniform() - 1.0f);
+  }
+  if (initializer.zero_row >= 0) {
+    const auto columns = static_cast<ptrdiff_t>(shape[1]);
+    const auto begin = values.begin() + initializer.zero_row * columns;
+    std::fill(begin, begin + columns, 0.0f);
+  }
+  return values;
 }
 
 }  // namespace
@@ -59,17 +77,20 @@ ProductGradient Parameter::TakeProductGradient(std::span<Parameter* const> parts
     part->is_stale_ = false;
     --part->set_->num_stale_;
   }
-  return {.gradient = ParameterSet::Fused(parts.front()->gradient_, shape),
-          .accumulate = !overwrites};
+  return {.gradient = Fused(parts.front()->gradient_, shape), .accumulate = !overwrites};
 }
 
 void Parameter::GradientReady() const {
+  if (is_frozen_) return;
   if (is_stale_) set_->backward_order_[static_cast<size_t>(index_)]->Settle();
   if (set_->listener_) set_->listener_(*this);
 }
 
+ParameterSet::ParameterSet() : frozen_(std::make_unique<FrozenParameters>()) {}
+ParameterSet::~ParameterSet() = default;
+
 Parameter& ParameterSet::Add(std::string name, const Shape& shape, const Initializer& initializer,
-                             int group) {
+                             int group, bool is_frozen) {
   DT_CHECK(!weights_) << "parameters must be added before Allocate()";
   DT_CHECK(Find(name) == nullptr) << "two parameters are named " << name;
   DT_CHECK(group >= 0 && group < num_groups_);
@@ -78,27 +99,32 @@ Parameter& ParameterSet::Add(std::string name, const Shape& shape, const Initial
   parameter.shape_ = shape;
   parameter.initializer_ = initializer;
   parameter.group_ = group;
+  parameter.is_frozen_ = is_frozen;
   parameter.set_ = this;
   return parameter;
 }
 
 void ParameterSet::Arrange() {
   if (!backward_order_.empty()) return;
-  for (Parameter& parameter : parameters_) backward_order_.push_back(&parameter);
-  // Later groups come first; within a group the order of Add() is kept.
-  std::stable_sort(backward_order_.begin(), backward_order_.end(),
-                   [](const Parameter* a, const Parameter* b) { return a->group_ > b->group_; });
-  int group = -1;
-  for (size_t i = 0; i < backward_order_.size(); ++i) {
-    Parameter& parameter = *backward_order_[i];
-    if (parameter.group_ != group) {
-      size_ = (size_ + kGroupAlignment - 1) / kGroupAlignment * kGroupAlignment;
-    }
-    group = parameter.group_;
-    parameter.index_ = static_cast<int>(i);
-    parameter.offset_ = size_;
-    size_ += parameter.shape_.elements();
+  std::vector<Parameter*> frozen;
+  for (Parameter& parameter : parameters_) {
+    (parameter.is_frozen_ ? frozen : backward_order_).push_back(&parameter);
   }
+  int index = 0;
+  const auto place = [&](std::vector<Parameter*>& order) {
+    // Later groups come first; within a group the order of Add() is kept.
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Parameter* a, const Parameter* b) { return a->group_ > b->group_; });
+    GroupLayout layout;
+    for (Parameter* parameter : order) {
+      parameter->index_ = index++;
+      parameter->offset_ = layout.Place(parameter->group_, parameter->shape_.elements());
+    }
+    return layout.size();
+  };
+  size_ = place(backward_order_);
+  const int64_t frozen_size = place(frozen);
+  frozen_->SetOrder(std::move(frozen), frozen_size);
 }
 
 void ParameterSet::Allocate(const Device& device, DType compute_type, uint64_t seed) {
@@ -111,39 +137,22 @@ void ParameterSet::Allocate(const Device& device, DType compute_type, uint64_t s
   Zero(weights_, stream);
   Zero(gradients_, stream);
   if (compute_type != DType::kFloat32) compute_weights_ = Empty(*arena_, {size_}, compute_type);
+  for (Parameter* parameter : backward_order_) {
+    const int64_t begin = parameter->offset_;
+    const int64_t end = begin + parameter->shape_.elements();
+    parameter->master_ = weights_.Rows(begin, end).Reshape(parameter->shape_);
+    parameter->gradient_ = gradients_.Rows(begin, end).Reshape(parameter->shape_);
+    parameter->value_ = compute_weights_
+                            ? compute_weights_.Rows(begin, end).Reshape(parameter->shape_)
+                            : parameter->master_;
+  }
+  frozen_->Allocate(*arena_, compute_type, stream);
   for (Parameter& parameter : parameters_) {
-    const int64_t begin = parameter.offset_;
-    const int64_t end = begin + parameter.shape_.elements();
-    parameter.master_ = weights_.Rows(begin, end).Reshape(parameter.shape_);
-    parameter.gradient_ = gradients_.Rows(begin, end).Reshape(parameter.shape_);
-    parameter.value_ = compute_weights_
-                           ? compute_weights_.Rows(begin, end).Reshape(parameter.shape_)
-                           : parameter.master_;
-    Upload<float>(InitialValues(parameter, seed), parameter.master_, stream);
+    Upload<float>(InitialValues(parameter.name_, parameter.shape_, parameter.initializer_, seed),
+                  parameter.master_, stream);
   }
   stream.Synchronize();
   RefreshComputeWeights();
-}
-
-std::vector<float> ParameterSet::InitialValues(const Parameter& parameter, uint64_t seed) {
-  RandomStream random({.seed = seed, .step = 0, .site = HashName(parameter.name_)});
-  const Initializer& initializer = parameter.initializer_;
-  const Shape& shape = parameter.shape_;
-  std::vector<float> values(static_cast<size_t>(shape.elements()), initializer.value);
-  if (initializer.kind == Initializer::Kind::kNormal) {
-    for (float& value : values) value = initializer.value * NextNormal(random);
-  } else if (initializer.kind != Initializer::Kind::kConstant) {
-    const float bound = initializer.kind == Initializer::Kind::kUniform
-                            ? initializer.value
-                            : std::sqrt(6.0f / static_cast<float>(shape[0] + shape[1]));
-    for (float& value : values) value = bound * (2.0f * random.NextUniform() - 1.0f);
-  }
-  if (initializer.zero_row >= 0) {
-    const auto columns = static_cast<ptrdiff_t>(shape[1]);
-    const auto begin = values.begin() + initializer.zero_row * columns;
-    std::fill(begin, begin + columns, 0.0f);
-  }
-  return values;
 }
 
 void ParameterSet::BeginGradients(Stream& stream) {
@@ -189,15 +198,34 @@ Parameter* ParameterSet::Find(std::string_view name) {
   return found == parameters_.end() ? nullptr : &*found;
 }
 
-Tensor ParameterSet::Fused(const Tensor& first, const Shape& shape) {
-  return {first.raw(), shape, first.dtype(), first.device()};
+std::vector<Parameter*> ParameterSet::all() const {
+  std::vector<Parameter*> all = backward_order_;
+  all.insert(all.end(), frozen_->order().begin(), frozen_->order().end());
+  return all;
 }
 
 void ParameterSet::RefreshComputeWeights() {
-  if (!compute_weights_) return;
   Stream stream(weights_.device());
-  Cast(weights_, compute_weights_, stream);
+  if (compute_weights_) Cast(weights_, compute_weights_, stream);
+  frozen_->Refresh(stream);
   stream.Synchronize();
+}
+
+void Scope::AddAdapter(Parameter& weight) const {
+  if (low_rank_ == nullptr) return;
+  FrozenParameters& frozen = FrozenOf(*parameters_);
+  frozen.NoteLinear(prefix_);
+  if (!IsTarget(prefix_, low_rank_->targets)) return;
+  Scope trained = *this;
+  trained.low_rank_ = nullptr;
+  const int64_t rank = low_rank_->rank;
+  const int64_t in = weight.shape()[1];
+  // As torch.nn.Linear, and so the peft library, initialises A.
+  const Initializer random{Initializer::Kind::kUniform, 1.0f / std::sqrt(static_cast<float>(in))};
+  Parameter& a = trained.Add("lora_A.weight", {rank, in}, random);
+  Parameter& b =
+      trained.Add("lora_B.weight", {weight.shape()[0], rank}, Initializer::Constant(0.0f));
+  frozen.Adapt(weight, a, b, low_rank_->alpha / static_cast<float>(rank));
 }
 
 }  // namespace dtrain

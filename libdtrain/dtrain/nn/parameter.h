@@ -28,7 +28,9 @@
 namespace dtrain {
 
 class Arena;
+class FrozenParameters;
 class Stream;
+struct LowRankAdapter;
 
 // The initial values of a parameter.
 struct Initializer {
@@ -44,6 +46,19 @@ struct Initializer {
   // U(-a, a) with a = sqrt(6 / (in + out)) for an [out, in] matrix (Glorot and Bengio 2010,
   // equation 16).
   static Initializer XavierUniform() { return {Kind::kXavierUniform, 0.0f}; }
+};
+
+// Low-rank adaptation of linear layers (Hu et al. 2021, "LoRA", section 4.1). A layer's weight W is
+// frozen, and W + (alpha / rank) B A takes its place. A: [rank, in] starts as random values, B:
+// [out, rank] as zeros; these two are trained.
+struct LowRankOptions {
+  int rank = 0;  // 0: no adaptation
+  float alpha = 16.0f;
+  // Names of the adapted layers, or their last parts: "query", or "attention.output.dense".
+  // kAllLinear alone stands for every linear layer.
+  std::vector<std::string> targets = {};
+
+  static constexpr std::string_view kAllLinear = "all-linear";
 };
 
 // The place of a product's result, which is added to the contents if `accumulate`.
@@ -63,29 +78,35 @@ class Parameter {
   void MarkEmbedding() { is_embedding_ = true; }
   // True for matrices. Biases and layer norms have no weight decay.
   bool weight_decay() const { return shape_.rank() > 1; }
-  // Index in ParameterSet::in_backward_order().
+  // Index in ParameterSet::all(), and so in in_backward_order() unless the parameter is frozen.
   int index() const { return index_; }
-  // First element of the parameter in the flat arenas.
+  // First element of the parameter in the flat arenas, or in those of the frozen parameters.
   int64_t offset() const { return offset_; }
+  // True for a parameter that is not trained (nn/frozen_parameters.h).
+  bool is_frozen() const { return is_frozen_; }
 
   // The float32 weights, which the optimizer updates and checkpoints store.
   Tensor& master() { return master_; }
   // The weights in the compute type, which layers multiply with. In float32 this is the memory of
-  // master().
+  // master(), unless the parameter has an adapter.
   const Tensor& value() const { return value_; }
   // Says that the gradient is a product, whose writer calls TakeProductGradient().
   void MarkProductGradient() { has_product_gradient_ = true; }
   // The gradient, float32. Backward accumulates into it. After ParameterSet::BeginGradients(), the
-  // first call for a product gradient that no product has written sets it to zero.
+  // first call for a product gradient that no product has written sets it to zero. A frozen matrix
+  // has none; that of a frozen vector is memory that nobody reads.
   Tensor& gradient();
   // Consecutive parameters of one group, whose gradients are one product: their gradients as one
   // tensor of `shape`, and whether the product is added. The product comes next on the stream.
   static ProductGradient TakeProductGradient(std::span<Parameter* const> parts, const Shape& shape);
   // Layers call this after backward has added this micro-batch's last contribution to the gradient.
+  // Without effect for frozen parameters.
   void GradientReady() const;
 
  private:
+  friend class FrozenParameters;
   friend class ParameterSet;
+  friend const LowRankAdapter* AdapterOf(const Parameter& parameter);
   void Settle();
 
   std::string name_;
@@ -94,6 +115,8 @@ class Parameter {
   bool is_embedding_ = false;
   bool has_product_gradient_ = false;
   bool is_stale_ = false;  // the gradient is still that of an earlier update
+  bool is_frozen_ = false;
+  const LowRankAdapter* adapter_ = nullptr;
   int group_ = 0;
   int index_ = 0;
   int64_t offset_ = 0;
@@ -104,14 +127,16 @@ class Parameter {
 // Owns all parameters of one model. The addresses of its parameters do not change.
 class ParameterSet {
  public:
-  ParameterSet() = default;
+  ParameterSet();
   ParameterSet(const ParameterSet&) = delete;
   ParameterSet& operator=(const ParameterSet&) = delete;
+  ~ParameterSet();
 
   // Adds a parameter with a unique name. Parameters of the same `group` (from NewGroup()) are
   // consecutive in memory, in the order they were added, so that for example q, k and v are one
-  // product.
-  Parameter& Add(std::string name, const Shape& shape, const Initializer& initializer, int group);
+  // product. All parameters of a group are frozen, or none.
+  Parameter& Add(std::string name, const Shape& shape, const Initializer& initializer, int group,
+                 bool is_frozen = false);
   int NewGroup() { return num_groups_++; }
   // A number that no other dropout site of this model has.
   uint32_t NewSite() { return num_sites_++; }
@@ -122,7 +147,8 @@ class ParameterSet {
   // values on every rank. Call it once.
   void Allocate(const Device& device, DType compute_type, uint64_t seed);
 
-  // Flat views of all parameters, [size()], including padding, which is always zero.
+  // Flat views of all parameters that are trained, [size()], including padding, which is always
+  // zero.
   Tensor& weights() { return weights_; }
   // Throws CheckError before Allocate().
   void CheckAllocated() const {
@@ -151,10 +177,11 @@ class ParameterSet {
   int64_t size() const { return size_; }
   // Number of elements of all parameters, without padding.
   int64_t num_elements() const;
+  // The parameters that are trained.
   const std::vector<Parameter*>& in_backward_order() const { return backward_order_; }
+  // Those and then the frozen ones.
+  std::vector<Parameter*> all() const;
   Parameter* Find(std::string_view name);
-  // The parameters of a group, from `first` on, as one tensor of `shape`.
-  static Tensor Fused(const Tensor& first, const Shape& shape);
 
   // Copies the master weights to the compute weights. Call it after loading or broadcasting.
   void RefreshComputeWeights();
@@ -166,7 +193,7 @@ class ParameterSet {
 
  private:
   friend class Parameter;
-  static std::vector<float> InitialValues(const Parameter& parameter, uint64_t seed);
+  friend FrozenParameters& FrozenOf(const ParameterSet& parameters);
 
   std::deque<Parameter> parameters_;
   std::vector<Parameter*> backward_order_;
@@ -178,7 +205,13 @@ class ParameterSet {
   int num_stale_ = 0;                  // parameters whose is_stale_ is set
   Stream* gradient_stream_ = nullptr;  // of BeginGradients(), while there are any
   std::function<void(const Parameter&)> listener_;
+  std::unique_ptr<FrozenParameters> frozen_;
 };
+
+// The parameters of a group, from `first` on, as one tensor of `shape`.
+inline Tensor Fused(const Tensor& first, const Shape& shape) {
+  return {first.raw(), shape, first.dtype(), first.device()};
+}
 
 // A prefix of parameter names while a model is built: Scope("model") / "encoder" / "layers.0".
 class Scope {
@@ -187,15 +220,29 @@ class Scope {
       : parameters_(&parameters), prefix_(std::move(prefix)) {}
 
   Scope operator/(std::string_view name) const {
-    return {*parameters_, prefix_.empty() ? std::string(name) : prefix_ + "." + std::string(name)};
+    Scope inner = *this;
+    if (!prefix_.empty()) inner.prefix_ += '.';
+    inner.prefix_ += name;
+    return inner;
   }
+  // The same scope, in which all parameters are frozen and linear layers with the names of targets
+  // have adapters; with rank 0, as it is. `options` must outlive the scopes.
+  Scope Adapted(const LowRankOptions& options) const {
+    Scope adapted = *this;
+    if (options.rank > 0) adapted.low_rank_ = &options;
+    return adapted;
+  }
+  // Adds an adapter to a linear layer's weight, [out, in], which is this scope's "weight", where
+  // the layer is one of the targets.
+  void AddAdapter(Parameter& weight) const;
   // Adds a parameter in a new group.
   Parameter& Add(std::string_view name, const Shape& shape, const Initializer& initializer) const {
     return Add(name, shape, initializer, parameters_->NewGroup());
   }
   Parameter& Add(std::string_view name, const Shape& shape, const Initializer& initializer,
                  int group) const {
-    return parameters_->Add((*this / name).prefix_, shape, initializer, group);
+    return parameters_->Add((*this / name).prefix_, shape, initializer, group,
+                            low_rank_ != nullptr);
   }
   int NewGroup() const { return parameters_->NewGroup(); }
   uint32_t NewSite() const { return parameters_->NewSite(); }
@@ -203,6 +250,7 @@ class Scope {
  private:
   ParameterSet* parameters_;
   std::string prefix_;
+  const LowRankOptions* low_rank_ = nullptr;  // null: parameters are trained
 };
 
 }  // namespace dtrain

@@ -8,6 +8,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/device/arena.h"
 #include "dtrain/device/copy.h"
+#include "dtrain/nn/frozen_parameters.h"
 #include "dtrain/ops/adam.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/lamb.h"
@@ -121,6 +122,8 @@ void Adam::Step(const Tensor& step, const Tensor& average_decay, Stream& stream)
   } else {
     UpdateRanges(step, stream);
   }
+  // With shards, whoever collects the weights does it.
+  if (!is_sharded()) FrozenOf(parameters_).Compose(stream);
   if (!average_) return;
   ForAverages([&](const Tensor& weights, Tensor& average) {
     MovingAverage(weights, average_decay, average, stream);

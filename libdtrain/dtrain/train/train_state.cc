@@ -17,6 +17,7 @@
 #include "dtrain/device/copy.h"
 #include "dtrain/device/tensor.h"
 #include "dtrain/distributed/broadcast.h"
+#include "dtrain/nn/frozen_parameters.h"
 #include "dtrain/runs/checkpoint_directory.h"
 #include "dtrain/runs/internal/checkpoint_files.h"
 
@@ -33,12 +34,12 @@ std::span<std::byte> Slice(const Tensor& flat, const Parameter& parameter) {
           static_cast<size_t>(parameter.shape().elements()) * sizeof(float)};
 }
 
-void AddTensors(const ParameterSet& parameters, const Tensor& flat, std::string_view prefix,
-                TensorGroup& group) {
+void AddTensors(const std::vector<Parameter*>& parameters, const Tensor& flat,
+                std::string_view prefix, TensorGroup& group) {
   Stream stream(flat.device());
   SynchronizeDevice(flat.device());
   const Tensor& host = group.owners.emplace_back(ToHost(flat, stream));
-  for (const Parameter* parameter : parameters.in_backward_order()) {
+  for (const Parameter* parameter : parameters) {
     const std::span<const int64_t> dims = parameter->shape().dims();
     group.tensors.push_back({.name = std::string(prefix) + parameter->name(),
                              .dtype = DType::kFloat32,
@@ -103,14 +104,21 @@ Status ReadShardedTensors(const SafetensorsFile& file, const ParameterSet& param
   return OkStatus();
 }
 
-Status ReadTensors(const SafetensorsFile& file, const ParameterSet& parameters,
+Status ReadTensor(const SafetensorsFile& file, const Parameter& parameter, std::string_view prefix,
+                  Tensor& flat, Stream& stream) {
+  DT_ASSIGN_OR_RETURN(
+      const NamedTensor* tensor,
+      file.Get(std::string(prefix) + parameter.name(), DType::kFloat32, parameter.shape().dims()));
+  CopyToDevice(Slice(flat, parameter).data(), tensor->data.data(), tensor->data.size(), stream);
+  return OkStatus();
+}
+
+Status ReadTensors(const SafetensorsFile& file, const std::vector<Parameter*>& parameters,
                    std::string_view prefix, Tensor& flat) {
+  if (parameters.empty()) return OkStatus();
   Stream stream(flat.device());
-  for (const Parameter* parameter : parameters.in_backward_order()) {
-    DT_ASSIGN_OR_RETURN(const NamedTensor* tensor,
-                        file.Get(std::string(prefix) + parameter->name(), DType::kFloat32,
-                                 parameter->shape().dims()));
-    CopyToDevice(Slice(flat, *parameter).data(), tensor->data.data(), tensor->data.size(), stream);
+  for (const Parameter* parameter : parameters) {
+    DT_RETURN_IF_ERROR(ReadTensor(file, *parameter, prefix, flat, stream));
   }
   stream.Synchronize();
   return OkStatus();
@@ -228,13 +236,16 @@ std::vector<CheckpointFile> MakeCheckpointFiles(const TrainState& state, Paramet
                                                 OptimizerShards* shards) {
   parameters.CheckAllocated();
   TensorGroup model;
-  AddTensors(parameters, parameters.weights(), "", model);
+  AddTensors(parameters.in_backward_order(), parameters.weights(), "", model);
+  FrozenParameters& frozen = FrozenOf(parameters);
+  if (frozen.weights()) AddTensors(frozen.order(), frozen.weights(), "", model);
   TensorGroup optimizer;
   for (const State kind : StatesOf(adam)) {
     if (shards != nullptr) {
       AddShardedTensors(parameters, kind, adam, *shards, optimizer);
     } else {
-      AddTensors(parameters, OptimizerShards::TensorOf(adam, kind), PrefixOf(kind), optimizer);
+      AddTensors(parameters.in_backward_order(), OptimizerShards::TensorOf(adam, kind),
+                 PrefixOf(kind), optimizer);
     }
   }
   TrainState written = state;
@@ -255,7 +266,10 @@ Status RestoreCheckpoint(const Checkpoint& checkpoint, ParameterSet& parameters,
   DT_ASSIGN_OR_RETURN(const SafetensorsFile model, checkpoint.OpenTensors(kModelFile));
   DT_ASSIGN_OR_RETURN(const SafetensorsFile optimizer, checkpoint.OpenTensors(kOptimizerFile));
   DT_RETURN_IF_ERROR(RefuseForeignTensors(model, parameters));
-  DT_RETURN_IF_ERROR(ReadTensors(model, parameters, "", parameters.weights()));
+  const std::vector<Parameter*>& trained = parameters.in_backward_order();
+  FrozenParameters& frozen = FrozenOf(parameters);
+  DT_RETURN_IF_ERROR(ReadTensors(model, trained, "", parameters.weights()));
+  DT_RETURN_IF_ERROR(ReadTensors(model, frozen.order(), "", frozen.weights()));
   const bool has_average = HoldsAverage(optimizer, parameters);
   if (has_average && !adam.average()) {
     LogWarning(checkpoint.path() +
@@ -272,7 +286,7 @@ Status RestoreCheckpoint(const Checkpoint& checkpoint, ParameterSet& parameters,
     DT_RETURN_IF_ERROR(
         shards != nullptr
             ? ReadShardedTensors(file, parameters, prefix, kind, adam, *shards)
-            : ReadTensors(file, parameters, prefix, OptimizerShards::TensorOf(adam, kind)));
+            : ReadTensors(file, trained, prefix, OptimizerShards::TensorOf(adam, kind)));
   }
   parameters.RefreshComputeWeights();
   adam.set_steps(restored.optimizer_steps);
@@ -325,13 +339,22 @@ Status LoadWeights(const Checkpoint& checkpoint, ParameterSet& parameters) {
   parameters.CheckAllocated();
   DT_ASSIGN_OR_RETURN(const SafetensorsFile model, checkpoint.OpenTensors(kModelFile));
   DT_RETURN_IF_ERROR(RefuseForeignTensors(model, parameters));
-  DT_RETURN_IF_ERROR(ReadTensors(model, parameters, "", parameters.weights()));
+  std::optional<SafetensorsFile> optimizer;
   if (checkpoint.Has(kOptimizerFile)) {
-    DT_ASSIGN_OR_RETURN(const SafetensorsFile optimizer, checkpoint.OpenTensors(kOptimizerFile));
-    if (HoldsAverage(optimizer, parameters)) {
-      DT_RETURN_IF_ERROR(ReadTensors(optimizer, parameters, "average.", parameters.weights()));
-    }
+    DT_ASSIGN_OR_RETURN(optimizer, checkpoint.OpenTensors(kOptimizerFile));
   }
+  FrozenParameters& frozen = FrozenOf(parameters);
+  Stream stream(parameters.weights().device());
+  for (const Parameter* parameter : parameters.all()) {
+    // Adapters begin anew on the weights of a run that had none.
+    if (frozen.IsFactor(*parameter) && model.Find(parameter->name()) == nullptr) continue;
+    const std::string average = "average." + parameter->name();
+    const bool has_average = optimizer && optimizer->Find(average) != nullptr;
+    Tensor& flat = parameter->is_frozen() ? frozen.weights() : parameters.weights();
+    DT_RETURN_IF_ERROR(ReadTensor(has_average ? *optimizer : model, *parameter,
+                                  has_average ? "average." : "", flat, stream));
+  }
+  stream.Synchronize();
   parameters.RefreshComputeWeights();
   return OkStatus();
 }

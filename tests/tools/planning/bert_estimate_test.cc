@@ -11,6 +11,7 @@
 #include "dtrain/config/config.h"
 #include "dtrain/device/arena.h"
 #include "dtrain/nmt.pb.h"
+#include "dtrain/nn/frozen_parameters.h"
 #include "dtrain/pretrain.pb.h"
 #include "dtrain/squad.pb.h"
 #include "dtrain/tasks/pretraining/head_costs.h"
@@ -119,6 +120,45 @@ TEST_CASE("an estimate of question answering is what its arenas take") {
   const BertOptions options = EncoderOptionsOf(Load<proto::SquadConfig>({}).model());
   CheckArenas<proto::SquadConfig, SpanScores>({"data.max_question=40"}, make,
                                               RandomWindows(options));
+}
+
+TEST_CASE("an estimate with adapters tells trained weights from frozen ones") {
+  const auto precision = GENERATE(std::string("fp32"), "bf16");
+  const SpanBatch batch = RandomWindows(EncoderOptionsOf(Load<proto::SquadConfig>({}).model()));
+  const std::vector<std::string> common = {"data.max_question=40",
+                                           "trainer.precision=" + precision};
+  const auto estimate_of = [&](std::vector<std::string> more) {
+    more.insert(more.end(), common.begin(), common.end());
+    return Estimated(Load<proto::SquadConfig>(more),
+                     {.source_length = static_cast<double>(batch.sequences.tokens()) / kTexts});
+  };
+  const std::vector<std::string> lora = {"model.pretrained=/nowhere", "model.lora.rank=2",
+                                         "model.lora.targets=all-linear"};
+  const Estimate estimate = estimate_of(lora);
+  std::vector<std::string> all = lora;
+  all.insert(all.end(), common.begin(), common.end());
+  const auto config = Load<proto::SquadConfig>(all);
+  BertQuestionAnswering model(Encoder(config));
+  ParameterSet& parameters = model.parameters();
+  parameters.Allocate({}, estimate.workload.memory.context.compute_type, 1);
+  CHECK(estimate.workload.parameters.total() == parameters.num_elements());
+  const double trained = Bytes(parameters.weights());
+  CHECK(static_cast<double>(estimate.memory.weights) ==
+        Approx(trained + Bytes(FrozenOf(parameters).weights())).epsilon(0.02));
+  CHECK(static_cast<double>(estimate.memory.gradients) == Approx(trained).epsilon(0.02));
+  CHECK(estimate.memory.moments == 2 * estimate.memory.gradients);
+  CHECK(estimate.checkpoint_bytes == estimate.memory.weights + estimate.memory.moments);
+  Context context({}, BertContextOf(config.trainer(), 1, 0));
+  context.set_training(true);
+  model.Forward(testing::Numbered(batch), context);
+  model.Backward(context);
+  const auto peak = static_cast<int64_t>(context.activations().peak());
+  CHECK(estimate.memory.activations >= peak);
+  CHECK(estimate.memory.activations <= peak + peak / 50);
+  // Most of the gradients of weights are not computed.
+  const Estimate whole = estimate_of({});
+  CHECK(estimate.model_flops < 0.8 * whole.model_flops);
+  CHECK(estimate.model_flops > 0.66 * whole.model_flops);
 }
 
 TEST_CASE("an estimate of pre-training is what its arenas take") {

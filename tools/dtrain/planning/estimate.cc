@@ -10,15 +10,18 @@ namespace {
 
 // Weights, gradients and the optimizer's state.
 MemoryEstimate StatesOf(const Workload& workload, int ranks) {
-  const int64_t parameters = workload.parameters.total();
+  const ModelParameters& counts = workload.parameters;
+  const int64_t trained = counts.trained();
   const DType compute_type = workload.memory.context.compute_type;
   const int shards = workload.memory.shards_optimizer ? ranks : 1;
   const bool is_fp32 = compute_type == DType::kFloat32;
-  return {.weights = 4 * parameters,
-          .compute_copy = is_fp32 ? 0 : static_cast<int64_t>(SizeOf(compute_type)) * parameters,
-          .gradients = 4 * parameters,
-          .moments = 8 * parameters / shards,
-          .average = workload.memory.keeps_average ? 4 * parameters / shards : 0};
+  // Adapters are kept once more, multiplied by their scale.
+  const int64_t copied = counts.adapters + (is_fp32 ? counts.composed : counts.total());
+  return {.weights = 4 * counts.total(),
+          .compute_copy = static_cast<int64_t>(SizeOf(compute_type)) * copied,
+          .gradients = 4 * trained,
+          .moments = 8 * trained / shards,
+          .average = workload.memory.keeps_average ? 4 * trained / shards : 0};
 }
 
 // What gradient_reducer.h and local_update_average.h keep and, at the end of a round, take.
@@ -27,11 +30,12 @@ int64_t ExchangeBytes(const Workload& workload, int ranks) {
   const ModelParameters& counts = workload.parameters;
   constexpr int64_t kFloat = sizeof(float);
   int64_t bytes = 0;
-  if (workload.trainer.reducer.wire_type != DType::kFloat32) bytes += kFloat / 2 * counts.total();
+  if (workload.trainer.reducer.wire_type != DType::kFloat32) bytes += kFloat / 2 * counts.trained();
   if (workload.trainer.reducer.power_sgd.rank > 0) {
-    bytes += 2 * kFloat * (counts.total() - counts.embeddings - counts.layer_norm);
+    const int64_t whole = counts.frozen > 0 ? 0 : counts.embeddings + counts.layer_norm;
+    bytes += 2 * kFloat * (counts.trained() - whole);
   }
-  if (workload.trainer.sync_every > 1) bytes += 6 * kFloat * counts.total();
+  if (workload.trainer.sync_every > 1) bytes += 6 * kFloat * counts.trained();
   return bytes;
 }
 
@@ -52,8 +56,7 @@ std::vector<RecomputePlan> ChoicesOf(const Workload& workload) {
 // The time of the busiest rank's share of an update, what is recomputed for it included.
 double SecondsOf(const Estimate& estimate, double flops) {
   if (flops == 0.0) return 0.0;
-  const double repeated =
-      1.0 + estimate.plan.recompute.recomputed_flops / (3.0 * estimate.forward_flops);
+  const double repeated = 1.0 + estimate.plan.recompute.recomputed_flops / estimate.model_flops;
   return estimate.flops_per_update * repeated *
          BusiestShare(estimate.workload.texts_per_batch, estimate.ranks) / flops;
 }
@@ -93,10 +96,11 @@ StatusOr<Estimate> EstimateRun(const google::protobuf::Message& config,
   memory.evaluation = work.evaluation_bytes;
   memory.exchange = ExchangeBytes(work, options.ranks);
   estimate.choices = ChoicesOf(work);
-  estimate.forward_flops = work.costs.flops(Recompute::kNone, /*recompute_every=*/1).forward;
+  estimate.model_flops = work.costs.flops(Recompute::kNone, /*recompute_every=*/1).model();
   estimate.flops_per_update = work.flops_per_token * static_cast<double>(work.tokens_per_batch);
   estimate.seconds_per_update = SecondsOf(estimate, options.flops);
-  estimate.checkpoint_bytes = (memory.average > 0 ? 16 : 12) * work.parameters.total();
+  estimate.checkpoint_bytes =
+      4 * work.parameters.total() + (memory.average > 0 ? 12 : 8) * work.parameters.trained();
   return estimate;
 }
 

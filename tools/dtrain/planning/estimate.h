@@ -58,7 +58,7 @@ struct Estimate {
   MemoryEstimate memory = {};
   MemoryPlan plan = {};                     // with the configuration's recomputation
   std::vector<RecomputePlan> choices = {};  // none, cheap, every_k, full
-  double forward_flops = 0.0;               // of one micro-batch
+  double model_flops = 0.0;                 // of one micro-batch, forward and backward
   double flops_per_update = 0.0;            // of all ranks, without recomputation
   double seconds_per_update = 0.0;          // with recomputation; 0 where EstimateOptions::flops is
   int64_t checkpoint_bytes = 0;             // tensors of one checkpoint

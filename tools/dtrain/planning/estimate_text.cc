@@ -40,7 +40,7 @@ std::string FormatFlops(double flops) {
 
 // The share of the products that the model needs.
 double RecomputedShare(const Estimate& estimate, const RecomputePlan& plan) {
-  return plan.recomputed_flops / (3.0 * estimate.forward_flops);
+  return plan.recomputed_flops / estimate.model_flops;
 }
 
 std::string ParametersText(const Estimate& estimate) {
@@ -52,9 +52,14 @@ std::string ParametersText(const Estimate& estimate) {
                                                    {"attention", counts.attention},
                                                    {"feed-forward", counts.feed_forward},
                                                    {"layer norm", counts.layer_norm},
-                                                   {"output", counts.output}};
+                                                   {"output", counts.output},
+                                                   {"adapters", counts.adapters}};
   for (const auto& [name, count] : kinds) {
     if (count > 0) absl::StrAppendFormat(&text, "  %-22s %20s\n", name, WithCommas(count));
+  }
+  if (counts.frozen > 0) {
+    absl::StrAppendFormat(&text, "  %-22s %20s\n", "of these trained",
+                          WithCommas(counts.trained()));
   }
   return text;
 }
@@ -147,7 +152,9 @@ std::string EstimateJson(const Estimate& estimate) {
         {"attention", counts.attention},
         {"feed_forward", counts.feed_forward},
         {"layer_norm", counts.layer_norm},
-        {"output", counts.output}}},
+        {"output", counts.output},
+        {"adapters", counts.adapters},
+        {"trained", counts.trained()}}},
       {"ranks", estimate.ranks},
       {"device", work.device.type == DeviceType::kCpu ? "cpu" : "cuda"},
       {"precision", std::string(NameOf(work.memory.context.compute_type))},

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/distributed/internal/sharded_optimizer.h"
 
+#include "dtrain/nn/frozen_parameters.h"
+
 namespace dtrain::internal {
 namespace {
 
@@ -25,6 +27,7 @@ void ShardedOptimizer::SumOfSquares(Tensor& squares, Stream& stream) {
 void ShardedOptimizer::GatherWeights(int64_t step, Stream& stream) {
   const Timeline::Span span(replica_.timeline, "weights", kCommunicationLane, step);
   shards_.GatherWeights(stream);
+  FrozenOf(replica_.parameters).Compose(stream);
 }
 
 Status ShardedOptimizer::OnRoot(const std::function<Status()>& work) {

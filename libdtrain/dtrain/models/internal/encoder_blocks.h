@@ -44,7 +44,11 @@ class EncoderBlocks {
     return is_pre_norm() ? ForwardFinalNorm(std::move(x)) : x;
   }
 
+  // At most what backward takes: one adapter at a time has rows of its rank, which here are kept
+  // all the while.
   void Backward(Block d_hidden) {
+    const int rank = options_.low_rank.rank;
+    const Block low = rank > 0 ? meter_.Take(tokens_ * rank, dtype_) : nullptr;
     if (is_pre_norm()) d_hidden = BackwardFinalNorm();
     d_hidden = layers_.Backward(std::move(d_hidden));
     if (options_.has_projection()) {
@@ -185,7 +189,9 @@ ByteMeter::Block TakeInputs(const BertBatch& batch, const std::array<int64_t, n>
 // PeakActivationBytes().
 template <typename Options, typename Batch>
 ModelCosts CostsOfModel(const Options& options, const Batch& batch) {
-  return {.parameters = CountParameters(options).total(),
+  const ModelParameters counts = CountParameters(options);
+  return {.parameters = counts.total(),
+          .trained_parameters = counts.trained(),
           .deepest = options.bert.num_layers,
           .peak_bytes =
               [options, batch](const ActivationOptions& activations) {

@@ -58,9 +58,9 @@ StatusOr<std::string> ExportClassifierToHuggingFace(const std::string& checkpoin
                                   .tokenization = internal::TokenizationOf(trained.config->data()),
                                   .classifier_dropout = shape.classifier_dropout,
                                   .mean_pooling = shape.mean_pooling,
+                                  .pretrained = trained.config->model().pretrained(),
                                   .fields = LabelFields(trained, shape.num_labels)};
-  DT_RETURN_IF_ERROR(
-      internal::WriteBertExport(bert, trained.checkpoint, directory, options.overwrite));
+  DT_RETURN_IF_ERROR(internal::WriteBertExport(bert, trained.checkpoint, directory, options));
   return bert.class_name();
 }
 

@@ -16,6 +16,7 @@
 #include "dtrain/tasks/language_model/internal/trained_language_model.h"
 #include "dtrain/tasks/language_model/tokens.h"
 #include "dtrain/tasks/shared/internal/hf_folder.h"
+#include "dtrain/tasks/shared/internal/peft_folder.h"
 
 namespace dtrain {
 namespace {
@@ -172,6 +173,7 @@ Json TokenizerJson() {
 StatusOr<std::string> ExportLanguageModelToHuggingFace(const std::string& checkpoint_path,
                                                        const std::string& directory,
                                                        const HfExportOptions& options) {
+  if (options.adapter) return internal::NoAdapters();
   DT_ASSIGN_OR_RETURN(const internal::TrainedLanguageModel trained,
                       internal::OpenTrainedLanguageModel(checkpoint_path));
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<Gpt> model,

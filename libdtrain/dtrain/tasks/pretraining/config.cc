@@ -14,6 +14,10 @@ namespace {
 // Refuses fields of shared sections that only other heads use.
 Status RefuseOtherHeads(const proto::PretrainConfig& config) {
   DT_RETURN_IF_ERROR(internal::RefuseClassifierFields(config, "pre-training has", "a classifier"));
+  if (config.model().lora().rank() > 0) {
+    return UsageError(
+        "model.lora is for fine-tuning; pre-training changes all weights, leave it out");
+  }
   if (!config.predict().output().empty()) {
     return UsageError("predict.output is for predictions, which pre-training does not write");
   }

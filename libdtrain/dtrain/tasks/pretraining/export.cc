@@ -25,9 +25,9 @@ StatusOr<std::string> ExportPretrainingToHuggingFace(const std::string& checkpoi
                                   .encoder = shape.bert,
                                   .parameters = model->parameters(),
                                   .tokenization = internal::TokenizationOf(trained.config.data()),
+                                  .pretrained = trained.config.model().pretrained(),
                                   .fields = {{"tie_word_embeddings", true}}};
-  DT_RETURN_IF_ERROR(
-      internal::WriteBertExport(bert, trained.checkpoint, directory, options.overwrite));
+  DT_RETURN_IF_ERROR(internal::WriteBertExport(bert, trained.checkpoint, directory, options));
   return bert.class_name();
 }
 

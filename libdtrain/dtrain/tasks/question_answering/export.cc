@@ -21,9 +21,9 @@ StatusOr<std::string> ExportSquadToHuggingFace(const std::string& checkpoint_pat
   const internal::BertExport bert{.head = "QuestionAnswering",
                                   .encoder = model->options(),
                                   .parameters = model->parameters(),
-                                  .tokenization = internal::TokenizationOf(trained.config.data())};
-  DT_RETURN_IF_ERROR(
-      internal::WriteBertExport(bert, trained.checkpoint, directory, options.overwrite));
+                                  .tokenization = internal::TokenizationOf(trained.config.data()),
+                                  .pretrained = trained.config.model().pretrained()};
+  DT_RETURN_IF_ERROR(internal::WriteBertExport(bert, trained.checkpoint, directory, options));
   return bert.class_name();
 }
 

@@ -54,7 +54,9 @@ ModelParameters CountQuestionAnswering(const BertOptions& options) {
 }
 
 ModelCosts CostsOfQuestionAnswering(const BertOptions& options, const BertBatch& batch) {
-  return {.parameters = CountQuestionAnswering(options).total(),
+  const ModelParameters counts = CountQuestionAnswering(options);
+  return {.parameters = counts.total(),
+          .trained_parameters = counts.trained(),
           .deepest = options.num_layers,
           .peak_bytes =
               [options, batch](const ActivationOptions& activations) {

@@ -17,6 +17,7 @@ void AddTokenTransform(const BertOptions& encoder, GradientShapes& gradients) {
 GradientShapes GradientsOf(const BertHead& head) {
   const BertOptions& bert = head.encoder;
   GradientShapes gradients = head.gradients;
+  const size_t of_head = gradients.size();
   const EncoderForm& form = bert.family->form;
   if (form.is_pre_norm()) AddNorm(bert.hidden_size, gradients, form.has_biases);
   const TransformerStackOptions stack = StackOptionsOf(bert);
@@ -27,6 +28,7 @@ GradientShapes GradientsOf(const BertHead& head) {
   if (bert.has_types()) AddTable(bert.type_vocab_size, width, gradients);
   if (bert.position_rows() > 0) AddTable(bert.position_rows(), width, gradients);
   AddTable(bert.vocab_size, width, gradients);
+  if (bert.low_rank.rank > 0) Freeze(of_head, head.parameters.adapters, gradients);
   return gradients;
 }
 

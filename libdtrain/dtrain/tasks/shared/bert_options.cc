@@ -15,6 +15,7 @@
 #include "dtrain/launch/internal/config_values.h"
 #include "dtrain/launch/internal/shared_trainer_options.h"
 #include "dtrain/optimizer.pb.h"
+#include "dtrain/tasks/shared/internal/low_rank.h"
 
 namespace dtrain {
 
@@ -54,7 +55,8 @@ std::string WordTableName(const proto::BertModelConfig& model) {
 }
 
 BertOptions EncoderOptionsOf(const proto::BertModelConfig& model) {
-  return {.family = &FamilyOf(model),
+  const EncoderFamily& family = FamilyOf(model);
+  return {.family = &family,
           .vocab_size = model.vocab_size(),
           .hidden_size = model.hidden_size(),
           .num_layers = model.num_layers(),
@@ -72,7 +74,8 @@ BertOptions EncoderOptionsOf(const proto::BertModelConfig& model) {
           .layer_norm_epsilon = model.layer_norm_epsilon(),
           .dropout = model.dropout(),
           .attention_dropout = model.attention_dropout(),
-          .initializer_range = model.initializer_range()};
+          .initializer_range = model.initializer_range(),
+          .low_rank = internal::LowRankOf(model.lora(), family.form.layers.attention)};
 }
 
 ContextOptions BertContextOf(const proto::BertTrainerConfig& config, uint64_t seed, int rank) {

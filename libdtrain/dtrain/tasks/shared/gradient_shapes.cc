@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/shared/gradient_shapes.h"
 
+#include <algorithm>
+
 namespace dtrain {
 
 void AddVector(int64_t elements, GradientShapes& shapes) {
@@ -39,6 +41,20 @@ void AddLayer(const TransformerLayerOptions& layer, GradientShapes& shapes) {
     } else {
       add(3 * hidden, hidden, layer.attention_bias);
     }
+  }
+}
+
+void Freeze(size_t first, int64_t adapters, GradientShapes& shapes) {
+  const GradientShapes all(shapes.begin() + static_cast<ptrdiff_t>(first), shapes.end());
+  shapes.resize(first);
+  const auto products =
+      std::ranges::count_if(all, [](const GradientShape& shape) { return shape.product > 0.0; });
+  int64_t done = 0;
+  for (const GradientShape& shape : all) {
+    if (shape.product == 0.0) continue;
+    shapes.push_back({.columns = 0, .product = shape.product});
+    ++done;
+    AddVector(adapters * done / products - adapters * (done - 1) / products, shapes);
   }
 }
 

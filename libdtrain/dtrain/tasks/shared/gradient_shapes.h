@@ -27,6 +27,9 @@ void AddTable(int64_t rows, int64_t columns, GradientShapes& shapes);
 void AddLinear(int64_t outputs, int64_t inputs, GradientShapes& shapes, bool with_bias = true);
 void AddNorm(int64_t hidden_size, GradientShapes& shapes, bool with_bias = true);
 void AddLayer(const TransformerLayerOptions& layer, GradientShapes& shapes);
+// Freezes what is in `shapes` from `first` on: its products compute gradients of inputs alone. Adds
+// the adapters' elements, spread evenly.
+void Freeze(size_t first, int64_t adapters, GradientShapes& shapes);
 
 }  // namespace dtrain
 

@@ -9,6 +9,9 @@ namespace dtrain {
 
 struct HfExportOptions {
   bool overwrite = false;  // replaces the files of an earlier export of any kind
+  // Writes the adapters and the head alone, for the peft library, instead of a whole model whose
+  // weights have the adapters in them.
+  bool adapter = false;
 };
 
 struct HfExportResult {

@@ -113,7 +113,7 @@ MemoryPlan PlanMemory(const MemoryOptions& options, const ModelCosts& costs, Dev
 MemoryPlan PlanRun(const MemoryOptions& options, const ModelCosts& costs, Runtime& runtime) {
   const int64_t states = options.keeps_average ? 3 : 2;
   const int shards = options.shards_optimizer ? runtime.comm.size() : 1;
-  const int64_t optimizer_bytes = states * 4 * costs.parameters / shards;
+  const int64_t optimizer_bytes = states * 4 * costs.trained_parameters / shards;
   const int64_t budget = runtime.comm.AllReduceValue(
       ActivationBudget(options.activation_mib, runtime.device, runtime.comm.topology().local_size(),
                        optimizer_bytes),

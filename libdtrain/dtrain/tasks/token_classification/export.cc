@@ -38,9 +38,9 @@ StatusOr<std::string> ExportTaggerToHuggingFace(const std::string& checkpoint_pa
                                   .parameters = model->parameters(),
                                   .tokenization = internal::TokenizationOf(trained.config.data()),
                                   .classifier_dropout = model->options().classifier_dropout,
+                                  .pretrained = trained.config.model().pretrained(),
                                   .fields = TagFields(trained.tags)};
-  DT_RETURN_IF_ERROR(
-      internal::WriteBertExport(bert, trained.checkpoint, directory, options.overwrite));
+  DT_RETURN_IF_ERROR(internal::WriteBertExport(bert, trained.checkpoint, directory, options));
   return bert.class_name();
 }
 

@@ -12,6 +12,7 @@
 #include "dtrain/launch/internal/optimizer_config.h"
 #include "dtrain/launch/internal/validate_exchange.h"
 #include "dtrain/nmt.pb.h"
+#include "dtrain/tasks/shared/internal/low_rank.h"
 
 namespace dtrain {
 namespace {
@@ -135,6 +136,9 @@ Status ValidateLengths(const proto::NmtConfig& config) {
 Status ValidateWithoutData(const proto::NmtConfig& config) {
   DT_RETURN_IF_ERROR(CheckRules(config));
   DT_RETURN_IF_ERROR(ValidateModel(config.model()));
+  DT_RETURN_IF_ERROR(internal::ValidateLora(
+      config.model().lora(),
+      !config.model().pretrained().empty() || !config.model().init().empty()));
   const proto::TrainerConfig& trainer = config.trainer();
   DT_RETURN_IF_ERROR(internal::ValidateSchedule(
       config.optimizer(),

@@ -18,6 +18,7 @@
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/embedding.h"
 #include "dtrain/tasks/shared/internal/hf_folder.h"
+#include "dtrain/tasks/shared/internal/peft_folder.h"
 #include "dtrain/tasks/translation/internal/hf_tokenizer.h"
 #include "dtrain/tasks/translation/internal/marian_folder.h"
 #include "dtrain/tasks/translation/translation_tokenizer.h"
@@ -179,6 +180,21 @@ StatusOr<std::string> ExportToHuggingFace(const TranslationModel& trained,
                                           const std::string& directory,
                                           const HfExportOptions& options) {
   const Seq2SeqOptions& model = trained.model->options();
+  proto::NmtConfig config;
+  DT_RETURN_IF_ERROR(MergeConfigText(trained.config_text, trained.path, trained.path, config));
+  const std::string class_name =
+      model.pre_norm ? "PegasusForConditionalGeneration" : "MarianMTModel";
+  if (options.adapter) {
+    const std::string& published = config.model().pretrained();
+    DT_RETURN_IF_ERROR(
+        internal::WritePeftFolder({.task = "Translation",
+                                   .base = published.empty() ? config.model().init() : published,
+                                   .encoder = "model",
+                                   .low_rank = model.low_rank,
+                                   .parameters = trained.model->parameters()},
+                                  directory, options.overwrite));
+    return class_name;
+  }
   if (model.pre_norm && !model.tie_embeddings) {
     return UsageError(
         "a pre-norm model with model.tie_embeddings=false fits no class of transformers");
@@ -187,11 +203,6 @@ StatusOr<std::string> ExportToHuggingFace(const TranslationModel& trained,
     LogWarning(absl::StrFormat("model.layer_norm_epsilon is %g, but transformers computes with %g",
                                model.layer_norm_epsilon, kTheirEpsilon));
   }
-  proto::NmtConfig config;
-  DT_RETURN_IF_ERROR(MergeConfigText(trained.config_text, trained.path, trained.path, config));
-
-  const std::string class_name =
-      model.pre_norm ? "PegasusForConditionalGeneration" : "MarianMTModel";
   const Weights weights(*trained.model);
   std::vector<internal::HfFile> files = internal::HfTokenizerFiles(
       *trained.tokenizer,

@@ -12,6 +12,7 @@
 #include "dtrain/launch/internal/optimizer_config.h"
 #include "dtrain/launch/internal/shared_trainer_options.h"
 #include "dtrain/nmt.pb.h"
+#include "dtrain/tasks/shared/internal/low_rank.h"
 
 namespace dtrain {
 namespace {
@@ -74,7 +75,8 @@ Seq2SeqOptions ModelOptionsOf(const proto::ModelConfig& config) {
           .dropout = config.dropout(),
           .attention_dropout = config.attention_dropout(),
           .activation_dropout = config.activation_dropout(),
-          .max_positions = config.max_positions()};
+          .max_positions = config.max_positions(),
+          .low_rank = internal::LowRankOf(config.lora(), AttentionNames())};
 }
 
 BeamSearchOptions SearchOptionsOf(const proto::TrainerConfig& config) {

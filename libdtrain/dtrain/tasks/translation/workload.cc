@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/models/beam_search.h"
 #include "dtrain/nmt.pb.h"
+#include "dtrain/tasks/shared/internal/low_rank.h"
 #include "dtrain/tasks/shared/internal/workload_checks.h"
 #include "dtrain/tasks/translation/config.h"
 #include "dtrain/tasks/translation/internal/marian_folder.h"
@@ -83,6 +84,7 @@ GradientShapes GradientsOf(const Seq2SeqOptions& model) {
     if (!model.tie_embeddings) AddTable(model.vocab_size, model.hidden_size, gradients);
   }
   if (model.tie_embeddings) AddTable(model.vocab_size, model.hidden_size, gradients);
+  if (model.low_rank.rank > 0) Freeze(0, CountParameters(model).adapters, gradients);
   return gradients;
 }
 
@@ -105,6 +107,8 @@ StatusOr<Workload> TranslationWorkload(const proto::NmtConfig& given,
   const int64_t tokens_per_batch = config.trainer().tokens_per_batch();
   DT_RETURN_IF_ERROR(internal::CheckBatchSize("trainer.tokens_per_batch", tokens_per_batch));
   Seq2SeqOptions model = ModelOptionsOf(config.model());
+  DT_RETURN_IF_ERROR(
+      internal::CheckTargets(model.low_rank, FrozenOf(Seq2SeqTransformer(model).parameters())));
   MeanLengths lengths;
   DT_RETURN_IF_ERROR(ReadCorpus(config.data(), model, lengths));
   if (options.source_length > 0.0) lengths.source = options.source_length;

@@ -10,6 +10,7 @@
 #include "dtrain/config/internal/shortest_decimal.h"
 #include "dtrain/tasks/shared/internal/hf_folder.h"
 #include "dtrain/tasks/shared/internal/modernbert_shape.h"
+#include "dtrain/tasks/shared/internal/peft_folder.h"
 #include "dtrain/tasks/shared/internal/vocabulary_file.h"
 #include "dtrain/tokenizers/text_tokenizer.h"
 
@@ -159,7 +160,15 @@ StatusOr<SpecialIds> SpecialIdsOf(const Checkpoint& checkpoint) {
 }  // namespace
 
 Status WriteBertExport(const BertExport& model, const Checkpoint& checkpoint,
-                       const std::string& directory, bool overwrite) {
+                       const std::string& directory, const HfExportOptions& options) {
+  if (options.adapter) {
+    return WritePeftFolder({.task = model.head,
+                            .base = model.pretrained,
+                            .encoder = model.encoder.family->encoder,
+                            .low_rank = model.encoder.low_rank,
+                            .parameters = model.parameters},
+                           directory, options.overwrite);
+  }
   const bool is_word_piece = VocabularyNameIn(checkpoint) == kWordPieceFile;
   DT_ASSIGN_OR_RETURN(std::vector<HfFile> files, is_word_piece ? WordPieceFiles(model, checkpoint)
                                                                : TokenizerFiles(model, checkpoint));
@@ -167,7 +176,7 @@ Status WriteBertExport(const BertExport& model, const Checkpoint& checkpoint,
   DT_ASSIGN_OR_RETURN(Json config, KeptConfig(checkpoint));
   config.update(ConfigJson(model, special));
   files.emplace_back("config.json", internal::JsonText(config, 2) + "\n");
-  return WriteHfFolder(directory, overwrite, HfTensors(model.parameters), files);
+  return WriteHfFolder(directory, options.overwrite, HfTensors(model.parameters), files);
 }
 
 }  // namespace dtrain::internal

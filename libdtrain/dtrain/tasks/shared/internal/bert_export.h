@@ -11,6 +11,7 @@
 #include "dtrain/models/bert_encoder.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/runs/checkpoint.h"
+#include "dtrain/tasks/shared/hf_export.h"
 #include "dtrain/tokenizers/wordpiece.h"
 
 namespace dtrain::internal {
@@ -23,6 +24,7 @@ struct BertExport {
   WordPieceOptions tokenization = {};  // of the texts it was trained on
   std::optional<float> classifier_dropout = std::nullopt;
   std::optional<bool> mean_pooling = std::nullopt;  // in classifiers
+  std::string pretrained = "";                      // the model that adapters are for
   // Further fields of config.json that this class reads.
   nlohmann::ordered_json fields = nlohmann::ordered_json::object();
 
@@ -30,11 +32,12 @@ struct BertExport {
   std::string class_name() const { return std::string(encoder.family->class_name) + "For" + head; }
 };
 
-// Writes model.safetensors (float32), the checkpoint's vocab.txt, special_tokens_map.json,
+// With options.adapter writes the folder of internal/peft_folder.h. Otherwise
+// writes model.safetensors (float32), the checkpoint's vocab.txt, special_tokens_map.json,
 // tokenizer_config.json for the family's tokenizer, and last config.json. UsageError: the folder is
 // not empty and may not be overwritten. StorageError: the checkpoint's vocabulary, or the disk.
 Status WriteBertExport(const BertExport& model, const Checkpoint& checkpoint,
-                       const std::string& directory, bool overwrite);
+                       const std::string& directory, const HfExportOptions& options);
 
 }  // namespace dtrain::internal
 

@@ -23,6 +23,7 @@
 #include "dtrain/run.pb.h"
 #include "dtrain/runs/checkpoint_directory.h"
 #include "dtrain/tasks/shared/bert_options.h"
+#include "dtrain/tasks/shared/internal/low_rank.h"
 #include "dtrain/tasks/shared/internal/memory_options.h"
 #include "dtrain/tasks/shared/internal/vocabulary_file.h"
 #include "dtrain/tasks/shared/kernel_plans.h"
@@ -57,7 +58,7 @@ Status LoadPretrained(const BertSections& sections, const BertTraining& training
     }
   }
   DT_RETURN_IF_ERROR(ShareRootStatus(status, "load the weights", runtime.comm));
-  BroadcastTensors({{parameters.weights()}}, runtime.comm, 0);
+  BroadcastParameters(parameters, runtime.comm);
   return OkStatus();
 }
 
@@ -161,6 +162,7 @@ StatusOr<TrainResult> TrainOnTexts(const TextSections& sections, const TextTrain
 
 StatusOr<TrainResult> TrainBert(const BertSections& sections, const BertTraining& training,
                                 RunRecorder& recorder, Runtime& runtime) {
+  DT_RETURN_IF_ERROR(CheckTargets(EncoderOptionsOf(sections.model)));
   const TextTraining run{
       .task = training.task,
       .updates_per_epoch = training.updates_per_epoch,

@@ -20,15 +20,20 @@ namespace {
 // All that exports write, of any kind: what the folder of one kind holds of another would be read
 // as its own.
 constexpr const char* kExported[] = {
-    "config.json",    "generation_config.json",  "model.safetensors",
-    "source.spm",     "special_tokens_map.json", "target.spm",
-    "tokenizer.json", "tokenizer_config.json",   "vocab.json",
-    "vocab.txt"};
+    kAdapterConfigFile,        kAdapterWeightsFile, "config.json",
+    "generation_config.json",  kWeightsFile,        "source.spm",
+    "special_tokens_map.json", "target.spm",        "tokenizer.json",
+    "tokenizer_config.json",   "vocab.json",        "vocab.txt"};
 
 // Files of these names in any other folder are somebody's own.
 bool IsExport(const std::string& directory) {
   std::error_code error;
-  if (!std::filesystem::exists(directory + "/model.safetensors", error)) return false;
+  const std::filesystem::path folder(directory);
+  if (std::filesystem::exists(folder / kAdapterWeightsFile, error) &&
+      std::filesystem::exists(folder / kAdapterConfigFile, error)) {
+    return true;
+  }
+  if (!std::filesystem::exists(folder / kWeightsFile, error)) return false;
   const StatusOr<std::string> text = ReadWholeFile(directory + "/config.json");
   if (!text.ok()) return false;
   const auto json = internal::ParseJson<nlohmann::json>(*text);
@@ -43,11 +48,12 @@ Status RemoveFile(const std::string& directory, const std::string& name) {
                                       directory, name, error.message()));
 }
 
-Status RemoveEarlierExport(const std::string& directory, std::span<const HfFile> files) {
+Status RemoveEarlierExport(const std::string& directory, const std::string& weights_file,
+                           std::span<const HfFile> files) {
   if (IsExport(directory)) {
     for (const std::string name : kExported) {
       const auto replaces = [&](const HfFile& file) { return file.first == name; };
-      if (name == "model.safetensors" || std::ranges::any_of(files, replaces)) continue;
+      if (name == weights_file || std::ranges::any_of(files, replaces)) continue;
       DT_RETURN_IF_ERROR(RemoveFile(directory, name));
     }
   }
@@ -94,18 +100,22 @@ NamedTensor HfTensor(const std::string& name, const Tensor& tensor) {
 
 std::vector<NamedTensor> HfTensors(ParameterSet& parameters) {
   std::vector<NamedTensor> tensors;
-  for (Parameter* parameter : parameters.in_backward_order()) {
-    tensors.push_back(HfTensor(parameter->name(), parameter->master()));
+  DT_CHECK(parameters.compute_type() == DType::kFloat32);
+  for (const Parameter* parameter : parameters.all()) {
+    if (FrozenOf(parameters).IsFactor(*parameter)) continue;
+    tensors.push_back(HfTensor(parameter->name(), parameter->value()));
   }
   return tensors;
 }
 
 Status WriteHfFolder(const std::string& directory, bool overwrite,
-                     std::span<const NamedTensor> tensors, std::span<const HfFile> files) {
+                     std::span<const NamedTensor> tensors, std::span<const HfFile> files,
+                     const std::string& weights_file) {
   DT_RETURN_IF_ERROR(CheckIsNoCheckpoint(directory));
   DT_RETURN_IF_ERROR(PrepareFolder(directory, overwrite));
-  DT_RETURN_IF_ERROR(RemoveEarlierExport(directory, files));
-  DT_RETURN_IF_ERROR(WriteSafetensors(directory + "/model.safetensors", tensors).status());
+  DT_RETURN_IF_ERROR(RemoveEarlierExport(directory, weights_file, files));
+  DT_RETURN_IF_ERROR(
+      WriteSafetensors(absl::StrFormat("%s/%s", directory, weights_file), tensors).status());
   for (const auto& [name, content] : files) {
     DT_RETURN_IF_ERROR(WriteFileAtomically(absl::StrFormat("%s/%s", directory, name), content));
   }

@@ -25,11 +25,16 @@ std::vector<NamedTensor> HfTensors(ParameterSet& parameters);
 
 using HfFile = std::pair<std::string, std::string>;  // name, content
 
-// Writes model.safetensors and then `files` in order into `directory`, which is made; the last file
+inline constexpr const char* kWeightsFile = "model.safetensors";
+inline constexpr const char* kAdapterWeightsFile = "adapter_model.safetensors";
+inline constexpr const char* kAdapterConfigFile = "adapter_config.json";
+
+// Writes the weights and then `files` in order into `directory`, which is made; the last file
 // completes it. What an earlier export of another kind left there is removed. UsageError: the
 // folder is not empty and may not be overwritten, or is a checkpoint or a run, which never may.
 Status WriteHfFolder(const std::string& directory, bool overwrite,
-                     std::span<const NamedTensor> tensors, std::span<const HfFile> files);
+                     std::span<const NamedTensor> tensors, std::span<const HfFile> files,
+                     const std::string& weights_file = kWeightsFile);
 
 }  // namespace dtrain::internal
 

@@ -17,6 +17,7 @@
 #include "dtrain/optimizer.pb.h"
 #include "dtrain/run.pb.h"
 #include "dtrain/tasks/shared/bert_options.h"
+#include "dtrain/tasks/shared/internal/low_rank.h"
 
 namespace dtrain::internal {
 
@@ -159,6 +160,9 @@ template <typename Config>
 Status ValidateBertSections(const Config& config) {
   DT_RETURN_IF_ERROR(CheckRules(config));
   DT_RETURN_IF_ERROR(ValidateBertModel(config.model()));
+  if constexpr (requires { config.model().lora(); }) {
+    DT_RETURN_IF_ERROR(ValidateLora(config.model().lora(), !config.model().pretrained().empty()));
+  }
   const proto::BertTrainerConfig& trainer = config.trainer();
   DT_RETURN_IF_ERROR(ValidateBertTrainer(config));
   DT_RETURN_IF_ERROR(ValidateOptimizer(config.optimizer()));

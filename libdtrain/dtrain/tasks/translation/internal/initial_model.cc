@@ -15,9 +15,11 @@
 #include "dtrain/launch/run_training.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/runs/checkpoint_directory.h"
+#include "dtrain/tasks/shared/internal/low_rank.h"
 #include "dtrain/tasks/shared/internal/vocabulary_file.h"
 #include "dtrain/tasks/translation/config.h"
 #include "dtrain/tasks/translation/internal/marian_folder.h"
+#include "dtrain/tasks/translation/options.h"
 #include "dtrain/tasks/translation/translation_tokenizer.h"
 #include "dtrain/train/train_state.h"
 
@@ -86,6 +88,7 @@ StatusOr<std::string> TakeModelOf(const std::string& path, proto::NmtConfig& con
   proto::ModelConfig model = initial.model();
   model.set_init(config.model().init());
   model.set_pretrained(config.model().pretrained());
+  *model.mutable_lora() = config.model().lora();
   model.set_dropout(config.model().dropout());
   model.set_attention_dropout(config.model().attention_dropout());
   model.set_activation_dropout(config.model().activation_dropout());
@@ -124,6 +127,8 @@ Status TakeInitialModel(proto::NmtConfig& config, std::vector<NamedFile>& kept_f
 Status LoadInitialWeights(const proto::NmtConfig& config, const std::string& run_dir,
                           TranslationTask& task, Runtime& runtime) {
   const std::string path = InitialPath(config);
+  DT_RETURN_IF_ERROR(
+      CheckTargets(ModelOptionsOf(config.model()).low_rank, FrozenOf(task.parameters())));
   if (path.empty()) return OkStatus();
   const bool will_resume = runtime.comm.is_root() && WillResume(config.run().resume(), run_dir);
   if (runtime.comm.AllReduceValue(will_resume ? 1 : 0, ReduceOp::kMax) != 0) return OkStatus();
@@ -137,7 +142,7 @@ Status LoadInitialWeights(const proto::NmtConfig& config, const std::string& run
   };
   DT_RETURN_IF_ERROR(ShareRootStatus(runtime.comm.is_root() ? load() : OkStatus(),
                                      absl::StrCat("load the weights of ", path), runtime.comm));
-  BroadcastTensors({{task.parameters().weights()}}, runtime.comm, 0);
+  BroadcastParameters(task.parameters(), runtime.comm);
   return OkStatus();
 }
 
