@@ -126,26 +126,20 @@ void FrozenParameters::AllocateAdapters(Arena& arena, DType compute_type) {
   if (compute_type != DType::kFloat32) matrix_ = Empty(arena, {matrix}, DType::kFloat32);
 }
 
-// Kernels that compute the gradient of an input sum those of vectors on the way. For a frozen
-// vector they write the sums where nobody reads them.
+// Kernels that compute the gradient of an input sum those of vectors on the way. For frozen vectors
+// they write the sums where nobody reads them.
 void FrozenParameters::PlaceUnreadGradients(Arena& arena, Stream& stream) {
+  GroupLayout layout;
   std::vector<std::pair<Parameter*, int64_t>> places;
-  int64_t longest = 0;
-  int group = -1;
-  int64_t begin = 0;
   for (Parameter* parameter : order_) {
     if (parameter->shape_.rank() != 1) continue;
-    if (parameter->group_ != group) begin = 0;
-    group = parameter->group_;
-    places.emplace_back(parameter, begin);
-    begin += parameter->shape_.elements();
-    longest = std::max(longest, begin);
+    places.emplace_back(parameter, layout.Place(parameter->group_, parameter->shape_.elements()));
   }
   if (places.empty()) return;
-  unread_ = Empty(arena, {longest}, DType::kFloat32);
+  unread_ = Empty(arena, {layout.size()}, DType::kFloat32);
   Zero(unread_, stream);
-  for (const auto& [parameter, first] : places) {
-    parameter->gradient_ = unread_.Rows(first, first + parameter->shape_.elements());
+  for (const auto& [parameter, begin] : places) {
+    parameter->gradient_ = unread_.Rows(begin, begin + parameter->shape_.elements());
   }
 }
 

@@ -93,7 +93,7 @@ class FrozenParameters {
   Tensor weights_;
   Tensor compute_weights_;  // of all, unless the compute type is float32
   Tensor composed_;         // in float32: of the groups that have an adapter
-  Tensor unread_;           // the gradients of frozen vectors, all in the same place
+  Tensor unread_;           // the gradients of frozen vectors
   std::deque<LowRankAdapter> adapters_;
   std::set<std::string> linears_;
   Tensor factor_, matrix_;  // of Compose(), float32: the largest scale A and W + scale B A
