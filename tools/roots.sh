@@ -8,20 +8,43 @@
 #   inside "$roots/NAME" COMMAND...       runs a command in a root
 #   copy_project "$roots/NAME"            brings this project to /dtrain there
 #   step LOG COMMAND...                   runs a step of a test; $took then says how it ended, and in how many seconds
+#   time_limit=15m                        ends a command in a root, and its children, after this time
 
+time_limit=0
 roots=${DTRAIN_ROOTS:-$HOME/.cache/dtrain/roots}
-debian_mirror=${DTRAIN_MIRROR:-http://deb.debian.org/debian}
+here=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+# By default, where this machine's packages come from.
+debian_mirror=${DTRAIN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' \
+  'Created-By: Packages' 'Label: Debian' "Codename: $here" 2>/dev/null | sed -n '/^http/s|/$||p' || true)}
+debian_mirror=${debian_mirror%%$'\n'*}
+debian_mirror=${debian_mirror:-http://deb.debian.org/debian}
 ubuntu_mirror=${DTRAIN_UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}
 
 need_roots() {
   [ "$(id -u)" = 0 ] || { echo "skipped: roots of other distributions need root"; exit 77; }
   unshare --mount --pid --fork true 2>/dev/null || { echo "skipped: this machine allows no namespaces"; exit 77; }
   [ -e /etc/debian_version ] || { echo "skipped: debootstrap needs a Debian machine"; exit 77; }
-  install_packages debootstrap
+  install_packages debootstrap || { echo "skipped: apt-get cannot install debootstrap"; exit 77; }
+  # Programs other than apt take the proxy from here.
+  eval "$(apt-config shell apt_proxy Acquire::http::Proxy)"
+  [ "${apt_proxy:-DIRECT}" = DIRECT ] || export http_proxy=${http_proxy:-$apt_proxy}
+}
+
+# Fails with 77 where the release's mirror does not answer.
+reach_mirror() {
+  timeout 60 wget --quiet --tries=2 --timeout=20 --output-document=/dev/null "$mirror/dists/$release/InRelease" ||
+    { echo "$mirror/dists/$release does not answer"; return 77; }
+}
+
+# Runs a command in a namespace of processes, all of which end with it, and when time is up.
+bounded() {
+  local status=0
+  timeout --foreground --signal=KILL "$time_limit" unshare --mount --pid --fork --kill-child "$@" || status=$?
+  [ $status != 137 ] || echo "Error: killed, by the limit of $time_limit or for want of memory"
+  return $status
 }
 
 choose_release() {
-  local here
   release=$1
   case $release in
     # Debian has no keys of Ubuntu's to check these with. The root's own apt has them.
@@ -30,7 +53,6 @@ choose_release() {
   esac
   # If the release is this machine's, the compiler is the same, and so are most objects.
   ccache=$roots/ccache/$release
-  here=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
   [ "$release" != "$here" ] || ccache=$(command -v ccache >/dev/null && ccache -k cache_dir || echo "$ccache")
 }
 
@@ -39,7 +61,7 @@ choose_release() {
 # /tmp is empty: Open MPI 5 finds another job's folder there by the number of a process.
 inside() {
   mkdir -p "$1/root/.cache/ccache" "$ccache"
-  unshare --mount --pid --fork --kill-child bash -c '
+  bounded bash -c '
     set -e
     root=$1; ccache=$2; shift 2
     mount --make-rprivate /
@@ -62,18 +84,21 @@ inside() {
 make_base() {
   local base=$1
   [ ! -e "$base/.made" ] || return 0
+  reach_mirror || return
   # debootstrap may not know the newest releases by name. All are made like sid, or like Ubuntu's gutsy.
   local script=/usr/share/debootstrap/scripts/$release like=sid
   [ "$mirror" = "$debian_mirror" ] || like=gutsy
   [ -e "$script" ] || script=/usr/share/debootstrap/scripts/$like
   rm -rf "$base"
   mkdir -p "$base"
-  debootstrap --variant=minbase "${bootstrap[@]}" --include=ca-certificates "$release" "$base" "$mirror" "$script" || return 1
+  bounded --mount-proc debootstrap --variant=minbase "${bootstrap[@]}" --include=ca-certificates \
+    "$release" "$base" "$mirror" "$script" || return 1
   # No package starts a server here.
   printf '#!/bin/sh\nexit 101\n' >"$base/usr/sbin/policy-rc.d"
   chmod +x "$base/usr/sbin/policy-rc.d"
   # A mirror that is no longer brought up to date will do.
-  echo 'Acquire::Check-Valid-Until "false";' >"$base/etc/apt/apt.conf.d/99dtrain"
+  printf '%s\n' 'Acquire::Check-Valid-Until "false";' 'Acquire::Retries "3";' 'Acquire::http::Timeout "30";' \
+    >"$base/etc/apt/apt.conf.d/99dtrain"
   touch "$base/.made"
 }
 
@@ -81,15 +106,19 @@ make_root() {
   local root=$1
   shift
   if [ ! -e "$root/.made" ]; then
-    make_base "$roots/base-$release" || return 1
+    make_base "$roots/base-$release" || return
     rm -rf "$root" "$root.new"
     cp -a "$roots/base-$release" "$root.new" || return 1
     mv "$root.new" "$root"
   fi
   cp /etc/resolv.conf /etc/hosts "$root/etc/"
+  apt-config dump | grep -iE '^Acquire::https?::Proxy' >"$root/etc/apt/apt.conf.d/98proxy" ||
+    echo "${http_proxy:+Acquire::http::Proxy \"$http_proxy\";}" >"$root/etc/apt/apt.conf.d/98proxy"
   # Nothing is asked of the mirror where nothing is missing.
-  [ $# = 0 ] || inside "$root" dpkg-query -W "$@" >/dev/null 2>&1 ||
-    inside "$root" bash -c "apt-get update -qq && apt-get install -y -qq --no-install-recommends $*"
+  [ $# != 0 ] || return 0
+  ! inside "$root" dpkg-query -W "$@" >/dev/null 2>&1 || return 0
+  reach_mirror || return
+  inside "$root" bash -c "apt-get update -qq && apt-get install -y -qq --no-install-recommends $*"
 }
 
 # The project as it is in the working tree, without what git ignores. Unchanged files keep their dates, and
@@ -105,9 +134,10 @@ copy_project() {
 }
 
 step() {
-  local log=$1 begin=$SECONDS word=ok
+  local log=$1 begin=$SECONDS word=ok status=0
   shift
-  "$@" >"$log" 2>&1 || word=failed
+  "$@" >"$log" 2>&1 || status=$?
+  case $status in 0) ;; 77) word=skipped ;; *) word=failed ;; esac
   took="$word $((SECONDS - begin)) s"
-  [ $word = ok ]
+  return $status
 }

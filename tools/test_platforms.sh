@@ -4,13 +4,15 @@
 #
 #   tools/test_platforms.sh                   every platform: build, demo on two ranks, all tests
 #   tools/test_platforms.sh --short           builds and runs the trainer, the tool and a few tests only
+#   tools/test_platforms.sh --limit=15m ...   ends a command in a root after this time; else it may take for ever
 #   tools/test_platforms.sh debian13 mpich    only these of debian12, debian13, testing, ubuntu2204, ubuntu2404,
 #                                             ubuntu2604, mpich, clang, aarch64 (64-bit ARM: built here, run by
 #                                             an emulator)
 #
 # Each platform is a root folder that debootstrap makes, in DTRAIN_ROOTS (default: ~/.cache/dtrain/roots).
 # Roots, build folders and ccache are kept: the second run is fast. Needs root and a Debian machine.
-# Prints a table at its end; exit code 1 if anything in it failed, 77 if this machine can make no roots.
+# Prints a table at its end; exit code 1 if anything in it failed, 77 if nothing ran: without root rights, or without
+# an answer of the releases' mirror, no root can be made.
 set -euo pipefail
 source "$(dirname "$0")/setup.sh"
 source "$project_dir/tools/roots.sh"
@@ -21,7 +23,7 @@ short_tests=({base/simd,base/file,ops/gemm,ops/attention,comm/network_choice,tok
   {optim/adam,train/resume,launch/run_training}_test comm/mpi_communicator_test/2)
 short_filter="^($(IFS='|'; echo "${short_tests[*]}"))\$"
 
-usage() { sed -n '5,13s/^# \{0,1\}//p' "$project_dir/tools/test_platforms.sh"; }
+usage() { sed -n '5,15s/^# \{0,1\}//p' "$project_dir/tools/test_platforms.sh"; }
 fail() { echo "test_platforms.sh: $1" >&2; exit 2; }
 
 short=
@@ -29,6 +31,7 @@ platforms=()
 while [ $# -gt 0 ]; do
   case $1 in
     --short) short=1 ;;
+    --limit=*) time_limit=${1#*=} ;;
     -h | --help) usage; exit 0 ;;
     *)
       [[ " ${known[*]} " = *" $1 "* ]] || fail "there is no platform $1; known are: ${known[*]}"
@@ -69,8 +72,8 @@ describe() {
 
 # Makes the platform's root, and for ARM a folder of its libraries in there.
 prepare() {
-  make_root "$1" "${packages[@]}" || return 1
-  [ -z "$arm" ] || tools/arm_sysroot.sh "$1/arm" "$release"
+  make_root "$1" "${packages[@]}" || return
+  [ -z "$arm" ] || DTRAIN_MIRROR=$mirror tools/arm_sysroot.sh "$1/arm" "$release"
 }
 
 # Like inside(), and the kernel starts programs for ARM by the emulator, which looks for libraries in /arm. The
@@ -139,12 +142,14 @@ count() { sed -n "s/.*$1.*/\1/p" "$2" | tail -n 1; }
 
 # Builds and tests one platform; appends its row to the table.
 run_platform() {
-  local name=$1 root=$roots/$1 logs=$roots/logs/$1 cells=() passed=- failed=- skipped=- all
+  local name=$1 root=$roots/$1 logs=$roots/logs/$1 cells=() passed=- failed=- skipped=- all status=0
   describe "$name"
   mkdir -p "$logs"
   echo "== $name ($release; logs in $logs)"
   local is_built=
-  if step "$logs/root.log" prepare "$root"; then
+  step "$logs/root.log" prepare "$root" || status=$?
+  if [ $status = 0 ]; then
+    ran=1
     cells+=("$took")
     copy_project "$root"
     if step "$logs/build.log" build "$root"; then is_built=1; else bad=1; fi
@@ -153,7 +158,7 @@ run_platform() {
   else
     cells+=("$took")
     tail -n 5 "$logs/root.log"
-    bad=1
+    [ $status = 77 ] || bad=1
   fi
   if [ -n "$is_built" ]; then
     step "$logs/demo.log" demo "$root" || { tail -n 5 "$logs/demo.log"; bad=1; }
@@ -170,10 +175,12 @@ run_platform() {
 }
 
 bad=''
+ran=''
 rows=()
 for platform in "${platforms[@]}"; do run_platform "$platform"; done
 
 printf '\n%-10s %-14s %-14s %-14s %-14s %7s %7s %7s\n' \
   platform root build demo tests passed failed skipped
 printf '%s\n' "${rows[@]}"
-[ -z "$bad" ]
+[ -z "$bad" ] || exit 1
+[ -n "$ran" ] || exit 77
