@@ -14,7 +14,7 @@
 namespace dtrain {
 namespace {
 
-constexpr size_t kSmallest = size_t{1} << 20;  // enough for what several micro-batches upload
+constexpr size_t kSmallestBuffer = size_t{1} << 20;  // enough for what several micro-batches upload
 constexpr size_t kPieceAlignment = 64;
 
 }  // namespace
@@ -34,7 +34,7 @@ void Staging::Copy(void* to, const void* host, size_t bytes, Stream& stream) {
     next.copied.Wait();
     next.used = 0;
     if (bytes > next.buffer.bytes()) {
-      next.buffer = Buffer(device_, std::max(bytes, kSmallest), ArenaMemory::kPinned);
+      next.buffer = Buffer(device_, std::max(bytes, kSmallestBuffer), ArenaMemory::kPinned);
     }
   }
   Half& half = halves_[current_];
