@@ -29,6 +29,7 @@
 #include "dtrain/launch/run_on_ranks.h"
 #include "dtrain/launch/version.h"
 #include "dtrain/run.pb.h"
+#include "dtrain/runs/record_names.h"
 
 namespace dtrain {
 namespace {
@@ -284,13 +285,14 @@ Status RunRecorder::Begin(const TrainState& restored) {
   for (const JsonRecord& event : early_events_) Check(metrics_->events.Write(event));
   early_events_.clear();
   if (restored_step > 0 && !resumed_.changes.empty()) {
-    OnEvent(restored_step, "resume", "settings differ from here on: " + resumed_.changes);
+    OnEvent(restored_step, recorded::kResumeEvent,
+            "settings differ from here on: " + resumed_.changes);
   }
   if (restored_step == 0) {
     if (directory_->is_resumed()) {
       LogWarning(path_ + ": an earlier run left no checkpoint here; this one begins anew");
     }
-    OnEvent(0, "start", absl::StrFormat("ranks: %d", runtime_.comm.size()));
+    OnEvent(0, recorded::kStartEvent, absl::StrFormat("ranks: %d", runtime_.comm.size()));
   }
   Heartbeat("running");
   return OkStatus();
@@ -323,21 +325,22 @@ void RunRecorder::OnStep(const StepRecord& record) {
 }
 
 void RunRecorder::WriteStepCurves(const StepRecord& record) {
-  Check(metrics_->steps.Write(JsonRecord()
-                                  .Set("step", record.step)
-                                  .Set("epoch", record.epoch)
-                                  .Set("loss", record.loss)
-                                  .Set("nll", record.nll)
-                                  .Set("lr", record.learning_rate)
-                                  .Set("grad_norm", record.gradient_norm)
-                                  .Set("skipped", record.skipped)
-                                  .Set("target_tokens", record.target_tokens)
-                                  .Set("step_ms", 1e3 * record.step_seconds)
-                                  .Set("data_share", record.data_share)
-                                  .Set("comm_share", record.comm_share)
-                                  .Set("target_tokens_per_s", record.target_tokens_per_second)
-                                  .Set("source_tokens_per_s", record.source_tokens_per_second)
-                                  .Set("seconds", record.seconds)));
+  Check(metrics_->steps.Write(
+      JsonRecord()
+          .Set(recorded::kStep, record.step)
+          .Set(recorded::kEpoch, record.epoch)
+          .Set(recorded::kLoss, record.loss)
+          .Set(recorded::kNll, record.nll)
+          .Set(recorded::kLearningRate, record.learning_rate)
+          .Set(recorded::kGradientNorm, record.gradient_norm)
+          .Set(recorded::kSkipped, record.skipped)
+          .Set(recorded::kTargetTokens, record.target_tokens)
+          .Set(recorded::kStepMs, 1e3 * record.step_seconds)
+          .Set(recorded::kDataShare, record.data_share)
+          .Set(recorded::kCommShare, record.comm_share)
+          .Set(recorded::kTargetTokensPerSecond, record.target_tokens_per_second)
+          .Set(recorded::kSourceTokensPerSecond, record.source_tokens_per_second)
+          .Set(recorded::kSeconds, record.seconds)));
   if (!tensorboard_) return;
   std::vector<ScalarPoint> points = {
       ScalarPoint{"train/loss", record.loss},
@@ -370,13 +373,13 @@ void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
   if (metrics_) Heartbeat("running");
   if (!metrics_ || record.is_repeated) return;
   JsonRecord json;
-  json.Set("step", record.step);
+  json.Set(recorded::kStep, record.step);
   std::vector<std::pair<std::string, double>> tags;
   for (const auto& [name, value] : result.metrics) {
     json.Set(name, value);
     tags.emplace_back("eval/" + name, value);
   }
-  json.Set("is_best", record.is_best).Set("seconds", result.seconds);
+  json.Set(recorded::kIsBest, record.is_best).Set(recorded::kSeconds, result.seconds);
   for (const std::string& note : result.notes) {
     for (const std::string& line : LinesOf(note)) LogInfo(line);
   }
@@ -405,18 +408,18 @@ void RunRecorder::OnEvent(int64_t step, const std::string& kind, const std::stri
   } else {
     repeated_warnings_.End();
     // The last progress line belongs before the end.
-    if (kind == "stop" && progress_) progress_->Finish();
+    if (kind == recorded::kStopEvent && progress_) progress_->Finish();
     Message(line);
   }
   if (!directory_) return;
   JsonRecord event;
-  event.Set("step", step).Set("kind", kind).Set("text", text);
+  event.Set(recorded::kStep, step).Set(recorded::kKind, kind).Set(recorded::kText, text);
   if (!metrics_) {
     early_events_.push_back(std::move(event));
     return;
   }
   Check(metrics_->events.Write(event));
-  if (kind == "checkpoint") Check(metrics_->Flush());
+  if (kind == recorded::kCheckpointEvent) Check(metrics_->Flush());
 }
 
 void RunRecorder::BeforeCheckpoint() {

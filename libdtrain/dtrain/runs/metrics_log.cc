@@ -14,6 +14,7 @@
 #include "dtrain/base/internal/json_text.h"
 #include "dtrain/base/log.h"
 #include "dtrain/runs/internal/append_file.h"
+#include "dtrain/runs/record_names.h"
 
 namespace dtrain {
 namespace {
@@ -23,7 +24,10 @@ using internal::AppendFile;
 constexpr double kMetricsFlushSeconds = 1;
 
 std::string SchemaLine(std::string_view stream) {
-  return JsonRecord().Set("schema", "dtrain." + std::string(stream)).Set("version", 1).ToString() +
+  return JsonRecord()
+             .Set(recorded::kSchema, std::string(recorded::kSchemaPrefix) + std::string(stream))
+             .Set(recorded::kSchemaVersion, recorded::kVersion)
+             .ToString() +
          "\n";
 }
 
@@ -32,7 +36,7 @@ bool IsKept(std::string_view line, std::optional<int64_t> restored_step) {
   const nlohmann::json record = internal::ParseJson<nlohmann::json>(line);
   if (!record.is_object()) return false;
   if (!restored_step) return true;
-  const auto step = record.find("step");
+  const auto step = record.find(std::string(recorded::kStep));
   return step == record.end() || !step->is_number_integer() ||
          step->get<int64_t>() <= *restored_step;
 }

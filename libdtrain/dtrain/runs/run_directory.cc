@@ -28,6 +28,7 @@
 #include "dtrain/runs/internal/append_file.h"
 #include "dtrain/runs/internal/tsv_field.h"
 #include "dtrain/runs/internal/unused_path.h"
+#include "dtrain/runs/record_names.h"
 
 namespace dtrain {
 namespace {
@@ -258,12 +259,12 @@ StatusOr<RunMetrics> RunDirectory::OpenMetrics(std::optional<int64_t> restored_s
   const auto board_step = [&](int64_t step) {
     return is_resumed_ ? std::optional<int64_t>(step) : std::nullopt;
   };
-  const std::string metrics = path_ + "/metrics/";
-  DT_ASSIGN_OR_RETURN(MetricsLog steps,
-                      MetricsLog::Open(metrics + "steps.jsonl", "steps", last_step));
-  DT_ASSIGN_OR_RETURN(MetricsLog eval,
-                      MetricsLog::Open(metrics + "eval.jsonl", "eval", last_evaluation));
-  DT_ASSIGN_OR_RETURN(MetricsLog events, MetricsLog::Open(metrics + "events.jsonl", "events"));
+  const auto open = [&](std::string_view stream, std::optional<int64_t> restored) {
+    return MetricsLog::Open(RecordsPath(path_, stream), stream, restored);
+  };
+  DT_ASSIGN_OR_RETURN(MetricsLog steps, open(recorded::kSteps, last_step));
+  DT_ASSIGN_OR_RETURN(MetricsLog eval, open(recorded::kEvaluations, last_evaluation));
+  DT_ASSIGN_OR_RETURN(MetricsLog events, open(recorded::kEvents, std::nullopt));
   RunMetrics opened{std::move(steps), std::move(eval), std::move(events), std::nullopt,
                     std::nullopt};
   if (!tensorboard_) return opened;

@@ -12,6 +12,7 @@
 #include "dtrain/comm/root_status.h"
 #include "dtrain/runs/checkpoint_directory.h"
 #include "dtrain/runs/internal/checkpoint_files.h"
+#include "dtrain/runs/record_names.h"
 #include "dtrain/train/internal/differing_lines.h"
 
 namespace dtrain {
@@ -120,7 +121,7 @@ Status Checkpointer::AdoptTrainingData(const Checkpoint& checkpoint, TrainObserv
   }
   state.position = {};
   state.epoch_count = {.from_step = state.step};  // epochs of these data begin here
-  observer.OnEvent(state.step, "resume",
+  observer.OnEvent(state.step, recorded::kResumeEvent,
                    absl::StrFormat("the training data is not that of %s: its first epoch begins",
                                    checkpoint.path()));
   return OkStatus();
@@ -160,9 +161,9 @@ void Checkpointer::FinishResume(const std::string& path, const RunProgress& prog
   // run has none of its own.
   if (is_own) last_step_ = step;
   if (!comm_.is_root()) return;
-  observer.OnEvent(step, "resume", "going on from " + path);
+  observer.OnEvent(step, recorded::kResumeEvent, recorded::kGoingOn + path);
   const std::string order = DescribeOrder(progress.position.order, task_.epoch().order);
-  if (!order.empty()) observer.OnEvent(step, "resume", order);
+  if (!order.empty()) observer.OnEvent(step, recorded::kResumeEvent, order);
 }
 
 void Checkpointer::MarkDue(const PeriodClock& before, const PeriodClock& now, bool wanted) {
@@ -202,7 +203,7 @@ Status Checkpointer::WriteOnRoot(const TrainState& state, const std::string& bes
   std::move(more.begin(), more.end(), std::back_inserter(files));
   observer.BeforeCheckpoint();
   DT_ASSIGN_OR_RETURN(const SavedCheckpoint saved, directory.Save(state.step, files, best_metric));
-  observer.OnEvent(state.step, "checkpoint",
+  observer.OnEvent(state.step, recorded::kCheckpointEvent,
                    absl::StrFormat("%s: %.1f MiB in %.2f s", saved.path,
                                    static_cast<double>(saved.bytes) / (1 << 20), saved.seconds));
   return OkStatus();

@@ -12,6 +12,7 @@
 #include "dtrain/comm/gather.h"
 #include "dtrain/comm/heartbeat.h"
 #include "dtrain/distributed/agreement.h"
+#include "dtrain/runs/record_names.h"
 #include "dtrain/train/internal/differing_lines.h"
 
 namespace dtrain {
@@ -170,7 +171,7 @@ void Evaluator::Restore(const TrainState& state) {
 
 void Evaluator::Adopt(bool is_own, TrainObserver& observer, TrainState& state) const {
   const auto report = [&](const std::string& text) {
-    if (!text.empty()) observer.OnEvent(state.step, "resume", text);
+    if (!text.empty()) observer.OnEvent(state.step, recorded::kResumeEvent, text);
   };
   report(best_.Adopt(is_own, state));
   report(early_stop_.Adopt(is_own, state));

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
 #include "dtrain/distributed/replica_check.h"
+#include "dtrain/runs/record_names.h"
 #include "dtrain/train/internal/end_messages.h"
 
 namespace dtrain {
@@ -64,14 +65,14 @@ Status Trainer::Resume(const std::string& from) {
                       checkpointer_.Load(from, evaluator_, *strategy_, *observer_, state));
   DT_RETURN_IF_ERROR(Restore(state));
   const std::string moved = plan_.PlanEnd(progress_, task_.epoch().updates_until);
-  if (comm_.is_root()) Report("resume", moved);
+  if (comm_.is_root()) Report(recorded::kResumeEvent, moved);
   if (from != "auto" && from != "never") {
     DT_RETURN_IF_ERROR(plan_.CheckLimits(from, progress_));
   }
   checkpointer_.FinishResume(path, progress_, *observer_);
   if (progress_.step == 0) return OkStatus();
   DT_ASSIGN_OR_RETURN(const std::string note, strategy_->Resume(path, progress_.step));
-  Report("resume", note);
+  Report(recorded::kResumeEvent, note);
   return OkStatus();
 }
 
@@ -243,12 +244,12 @@ Status Trainer::Finish(EndReason reason) {
                              ? !evaluator_.ShowsFiniteWeights()
                              : skipped > 0 && evaluator_.ShowsBrokenLoss();
   if (!is_saved && is_broken) {
-    Report("stop", absl::StrCat("the run ends by ", Name(reason),
-                                ", but its last updates gave no finite gradients"));
+    Report(recorded::kStopEvent, absl::StrCat("the run ends by ", Name(reason),
+                                              ", but its last updates gave no finite gradients"));
     return internal::EndedBroken(reason, step, skipped, decisions_.optimizer_steps() > 0);
   }
   if (!is_saved) DT_RETURN_IF_ERROR(Save());
-  Report("stop", absl::StrCat("the run is complete: ", Name(reason)));
+  Report(recorded::kStopEvent, absl::StrCat(recorded::kComplete, Name(reason)));
   if (comm_.AllReduceValue(inbox_.is_stop_requested() ? 1 : 0, ReduceOp::kMax) == 0) {
     return OkStatus();
   }
@@ -259,12 +260,12 @@ Status Trainer::FinishStopped() {
   const int64_t step = progress_.step;
   if (decisions_.HasRecentOverflows()) {
     const std::string why = internal::WhyUnsaved(decisions_.skipped_in_a_row());
-    Report("stop", "stopped on request; " + why);
+    Report(recorded::kStopEvent, "stopped on request; " + why);
     return internal::StoppedUnsaved(step, why, checkpointer_.last_step() >= 0);
   }
   if (checkpointer_.last_step() != step) DT_RETURN_IF_ERROR(Save());
-  Report("stop", checkpointer_.is_on() ? "stopped on request with a good checkpoint"
-                                       : "stopped on request");
+  Report(recorded::kStopEvent, checkpointer_.is_on() ? "stopped on request with a good checkpoint"
+                                                     : "stopped on request");
   return internal::Stopped(step, checkpointer_.is_on(), checkpointer_.ResumeHint());
 }
 
