@@ -16,7 +16,7 @@ import sys
 FLOORS = {
     "base": 1, "device": 2, "metrics": 2, "ops": 3, "comm": 3, "data": 3,
     "nn": 4, "tokenizers": 4, "config": 4, "formats": 4, "models": 5, "optim": 5, "runs": 5,
-    "distributed": 6, "train": 7, "launch": 8, "tasks": 9,
+    "distributed": 6, "report": 6, "train": 7, "launch": 8, "tasks": 9,
 }
 COMM_USERS = {"comm", "distributed", "train", "launch", "tasks"}
 # data/, tokenizers/ and runs/ write others' formats, in their .cc files only.

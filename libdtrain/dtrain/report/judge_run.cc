@@ -1,0 +1,181 @@
+// judge_run.cc - gives each rule its numbers from the records of a run.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "dtrain/report/learning_rules.h"
+#include "dtrain/report/run_report.h"
+#include "dtrain/report/speed_rules.h"
+
+namespace dtrain {
+namespace {
+
+// The setting that makes the run half as long again: "trainer.max_steps=600". "" if it is not
+// known.
+std::string LongerLimit(const RunFacts& run, const RunNumbers& numbers) {
+  const std::string key = "trainer." + (numbers.is_complete ? numbers.end_reason : "max_steps");
+  const std::string text = run.Setting(key);
+  double value = 0.0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), value).ptr;
+  if (!(value > 0.0)) return "";
+  const std::string unit(end, text.data() + text.size());
+  // Repeated factors of 1.5 of a small number are no whole ones.
+  return absl::StrFormat("%s=%.0f%s", key, std::ceil(1.5 * value), unit);
+}
+
+// The evaluations against the target tokens that were seen by then.
+std::vector<CurvePoint> AgainstTokens(const RunFacts& run, std::vector<CurvePoint> curve) {
+  std::vector<CurvePoint> tokens;
+  for (const StepFacts& step : run.steps) {
+    tokens.push_back({static_cast<double>(step.step), step.target_tokens});
+  }
+  if (tokens.empty() || !(tokens.back().y > 0.0)) return curve;
+  for (CurvePoint& point : curve) point.x = Interpolated(tokens, point.x);
+  return curve;
+}
+
+std::vector<CurvePoint> Scaled(std::vector<CurvePoint> curve, double factor) {
+  for (CurvePoint& point : curve) point.y *= factor;
+  return curve;
+}
+
+Verdict JudgeTrainedRun(const RunFacts& run, const RunNumbers& numbers, const ShownMetric& metric) {
+  TrainedInput input{.metric = {.name = metric.name, .decimals = metric.decimals},
+                     .rate_falls_to_zero = numbers.rate_falls_to_zero,
+                     .longer = LongerLimit(run, numbers)};
+  // The two curves must have the same points.
+  RunFacts common;
+  for (const EvaluationFacts& evaluation : run.evaluations) {
+    if (std::isfinite(evaluation.Metric(numbers.loss_key)) &&
+        std::isfinite(evaluation.Metric(metric.key))) {
+      common.evaluations.push_back(evaluation);
+    }
+  }
+  input.losses = AgainstTokens(run, EvaluationCurve(common, numbers.loss_key));
+  const std::vector<CurvePoint> scores = EvaluationCurve(common, metric.key);
+  input.loss_noise = NoiseOfCurve(input.losses);
+  const double difference = std::sqrt(2.0);
+  if (metric.is_larger_better) {
+    input.metrics = AgainstTokens(run, Scaled(scores, metric.scale));
+    input.metric_noise = difference * NoiseOfCurve(input.metrics);
+  } else {
+    input.metric = {.name = "of the dev loss", .decimals = 3};
+    input.metric_noise = difference * input.loss_noise;
+  }
+  return JudgeTrained(input);
+}
+
+Verdict JudgeOverfittingOfRun(const RunFacts& run, const RunNumbers& numbers,
+                              const ShownMetric& metric) {
+  OverfitInput input{.dev = EvaluationCurve(run, numbers.loss_key)};
+  if (metric.is_larger_better) input.metric = EvaluationCurve(run, metric.key);
+  input.dev_noise = std::sqrt(2.0) * NoiseOfCurve(input.dev);
+  return JudgeOverfitting(input);
+}
+
+FinishedInput EndOfRun(const RunFacts& run, const RunNumbers& numbers, double now) {
+  FinishedInput input{.state = run.status.state,
+                      .reason = numbers.end_reason,
+                      .message = run.status.message,
+                      .updates = run.updates(),
+                      .seconds = std::isfinite(run.seconds()) ? run.seconds() : 0.0,
+                      .silent_seconds = now - run.status.heartbeat};
+  const double every = run.Number("trainer.log_every");
+  if (std::isfinite(every * numbers.step_ms)) input.period_seconds = every * numbers.step_ms / 1e3;
+  return input;
+}
+
+Verdict JudgeRateOfRun(const RunFacts& run, const RunNumbers& numbers) {
+  RateInput input{.is_complete = numbers.is_complete || !numbers.rate_falls_to_zero};
+  for (const StepFacts& step : run.steps) {
+    if (step.learning_rate > input.peak) input.peak = step.learning_rate;
+    if (std::isfinite(step.learning_rate)) input.last = step.learning_rate;
+  }
+  input.warmup_share = numbers.warmup_updates / std::max(1.0, static_cast<double>(run.updates()));
+  // A run that goes on will fall yet.
+  if (run.status.state == "running" || run.status.state == "preparing") input.is_complete = true;
+  return JudgeRate(input);
+}
+
+StabilityInput LossesOf(const RunFacts& run) {
+  StabilityInput input{.updates = run.updates()};
+  for (const StepFacts& step : run.steps) {
+    input.steps.push_back(step.step);
+    input.losses.push_back(step.loss);
+    if (step.skipped > 0.0) input.skipped = step.skipped;
+  }
+  return input;
+}
+
+std::vector<double> NormsAfterWarmup(const RunFacts& run, const RunNumbers& numbers) {
+  std::vector<double> norms;
+  for (const StepFacts& step : run.steps) {
+    if (static_cast<double>(step.step) > numbers.warmup_updates) {
+      norms.push_back(step.gradient_norm);
+    }
+  }
+  return norms;
+}
+
+PartInput EvaluatedPart(const RunFacts& run, const ShownMetric& metric) {
+  const SetFacts* const dev = run.preparation ? run.preparation->Find("dev") : nullptr;
+  if (dev == nullptr || run.evaluations.empty()) return {};
+  const double most = run.Number("trainer.eval_max_sentences");
+  const double value = EvaluationCurve(run, metric.key).back().y * metric.scale;
+  return {.metric = absl::StrFormat("%.*f %s", metric.decimals, value, metric.name),
+          .evaluated = most > 0.0 ? std::min(most, dev->pairs) : dev->pairs,
+          .whole = dev->pairs};
+}
+
+// Rules of which no record is made.
+void AddNotRecorded(const RunFacts& run, const RunNumbers& numbers,
+                    std::vector<Verdict>& verdicts) {
+  verdicts.push_back(NotRecorded("device", "Use of the processors",
+                                 "the peak of this device, and the time of forward and backward"));
+  if (numbers.ranks > 1) {
+    verdicts.push_back(NotRecorded("slow", "A slow rank", "times of the other ranks"));
+  }
+  verdicts.push_back(
+      NotRecorded("others", "Other programs", "processor time of other programs on the hosts"));
+  if (run.Environment("device").find("cpu") == std::string::npos) {
+    verdicts.push_back(NotRecorded("throttle", "Clocks of the GPUs", "temperature and clocks"));
+    verdicts.push_back(NotRecorded("memory", "Memory of the GPUs", "memory in use"));
+  }
+}
+
+}  // namespace
+
+std::vector<Verdict> JudgeRun(const RunFacts& run, const RunNumbers& numbers,
+                              const ShownMetric& metric, double now) {
+  std::vector<Verdict> verdicts = {
+      JudgeEnd(EndOfRun(run, numbers, now)),
+      JudgeTrainedRun(run, numbers, metric),
+      JudgeOverfittingOfRun(run, numbers, metric),
+      metric.key.empty() ? JudgeEvaluatedPart({}) : JudgeEvaluatedPart(EvaluatedPart(run, metric)),
+      JudgeStability(LossesOf(run)),
+      JudgeClipping(NormsAfterWarmup(run, numbers), run.Number("optimizer.clip_norm")),
+      JudgeRateOfRun(run, numbers),
+      JudgeData(numbers.data_share),
+      JudgeNetwork({.ranks = numbers.ranks,
+                    .share = numbers.comm_share,
+                    .step_seconds = numbers.step_ms / 1e3,
+                    .bytes_each_way = numbers.bytes_each_way,
+                    .is_bf16_wire = run.Setting("trainer.wire_precision").ends_with("16")}),
+      JudgeCheckpoints({numbers.checkpoint_seconds, numbers.wall_seconds,
+                        static_cast<int64_t>(numbers.checkpoints)}),
+      JudgeEvaluations({numbers.evaluation_seconds, numbers.wall_seconds,
+                        static_cast<int64_t>(run.evaluations.size())}),
+      JudgeRestarts(numbers.resumes)};
+  if (run.preparation) {
+    verdicts.push_back(JudgePreparation(*run.preparation, run.Number("data.max_length")));
+  }
+  AddNotRecorded(run, numbers, verdicts);
+  std::stable_sort(verdicts.begin(), verdicts.end(),
+                   [](const Verdict& a, const Verdict& b) { return a.level < b.level; });
+  return verdicts;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,92 @@
+// learning_rules.h - rules on what was learned: fully trained, overfitting, stable, clipped.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A rule is a function of numbers; its thresholds are in limits.h and its formula in
+// docs/read-a-report.md. A rule that lacks a number says so, and guesses nothing.
+#ifndef DTRAIN_REPORT_LEARNING_RULES_H_
+#define DTRAIN_REPORT_LEARNING_RULES_H_
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dtrain/report/statistics.h"
+#include "dtrain/report/verdict.h"
+
+namespace dtrain {
+
+struct FinishedInput {
+  std::string state = {};   // of STATUS; "" if it is missing
+  std::string reason = {};  // why the run ended: "max_steps"
+  std::string message = {};
+  int64_t updates = 0;
+  double seconds = 0.0;
+  double silent_seconds = std::numeric_limits<double>::quiet_NaN();  // since the heartbeat
+  double period_seconds = 0.0;                                       // between records
+};
+Verdict JudgeEnd(const FinishedInput& input);
+
+// A metric as texts name it.
+struct MetricWords {
+  std::string name = {};  // "BLEU", "points of accuracy"
+  int decimals = 1;
+};
+
+struct TrainedInput {
+  std::vector<CurvePoint> losses = {};   // x: target tokens, y: dev loss; by x
+  std::vector<CurvePoint> metrics = {};  // the same with the metric; empty: the loss itself counts
+  MetricWords metric = {};
+  bool rate_falls_to_zero = false;
+  bool is_noise_measured = false;  // false: noise is estimated from the curve
+  double loss_noise = 0.0;         // standard deviation of an evaluation's noise
+  double metric_noise = 0.0;       // standard error of a difference of two evaluations
+  std::string longer = {};         // the setting that trains half as long again
+};
+Verdict JudgeTrained(const TrainedInput& input);
+
+struct OverfitInput {
+  // x: updates. Training sentences are those evaluated exactly as the dev set is, never the
+  // training curve, which has dropout and smoothing.
+  std::vector<CurvePoint> dev = {};
+  std::vector<CurvePoint> training = {};  // empty: not recorded
+  std::vector<CurvePoint> metric = {};    // a larger one is better
+  double dev_noise = 0.0;                 // standard errors of a difference of two evaluations
+  double training_noise = 0.0;
+};
+Verdict JudgeOverfitting(const OverfitInput& input);
+
+struct StabilityInput {
+  std::vector<int64_t> steps = {};
+  std::vector<double> losses = {};
+  double skipped = 0.0;
+  int64_t updates = 0;
+};
+Verdict JudgeStability(const StabilityInput& input);
+
+// The gradient norms of the records after warm-up; a clip_norm of 0 means none.
+Verdict JudgeClipping(std::span<const double> norms, double clip_norm);
+
+struct RateInput {
+  double peak = 0.0;
+  double last = 0.0;
+  double warmup_share = 0.0;  // of the updates done
+  bool is_complete = true;    // the run reached its limit
+};
+Verdict JudgeRate(const RateInput& input);
+
+struct PartInput {
+  std::string metric = {};
+  double evaluated = 0.0;  // sentences of an evaluation
+  double whole = 0.0;      // sentences of the dev set
+};
+// On how much of the dev set the score is.
+Verdict JudgeEvaluatedPart(const PartInput& input);
+
+// Updates at which the run went on.
+Verdict JudgeRestarts(std::span<const int64_t> steps);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_REPORT_LEARNING_RULES_H_

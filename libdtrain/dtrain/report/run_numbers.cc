@@ -1,0 +1,178 @@
+// run_numbers.cc - means, medians and limits of a run, from its records.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "dtrain/report/run_report.h"
+#include "dtrain/runs/checkpoint_directory.h"
+#include "dtrain/runs/record_names.h"
+
+namespace dtrain {
+namespace {
+
+// The mean of a share, weighted by the updates that each record is of.
+double MeanShare(const std::vector<StepFacts>& steps, double StepFacts::*share) {
+  double sum = 0.0;
+  double updates = 0.0;
+  int64_t before = 0;
+  for (const StepFacts& step : steps) {
+    const auto weight = static_cast<double>(step.step - before);
+    before = step.step;
+    if (!std::isfinite(step.*share)) continue;
+    sum += weight * step.*share;
+    updates += weight;
+  }
+  return updates > 0.0 ? sum / updates : kNoNumber;
+}
+
+// "...: 21.9 MiB in 0.25 s" -> 0.25.
+double SecondsOfCheckpoint(std::string_view text) {
+  const size_t place = text.rfind(" in ");
+  if (place == std::string_view::npos || !text.ends_with(" s")) return 0.0;
+  text = text.substr(place + 4, text.size() - place - 6);
+  double seconds = 0.0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), seconds).ptr;
+  return end == text.data() + text.size() && seconds >= 0.0 ? seconds : 0.0;
+}
+
+void SetTimes(const RunFacts& run, RunNumbers& numbers) {
+  std::vector<double> times;
+  for (const StepFacts& step : run.steps) {
+    if (std::isfinite(step.step_ms)) times.push_back(step.step_ms);
+  }
+  std::sort(times.begin(), times.end());
+  if (!times.empty()) {
+    const size_t tail = times.size() / 40;
+    numbers.step_ms_low = times[tail];
+    numbers.step_ms_high = times[times.size() - 1 - tail];
+    numbers.step_ms = Median(std::move(times));
+  }
+  for (const EvaluationFacts& evaluation : run.evaluations) {
+    if (evaluation.seconds > 0.0) numbers.evaluation_seconds += evaluation.seconds;
+  }
+  const double seconds = std::isfinite(run.seconds()) ? run.seconds() : 0.0;
+  numbers.wall_seconds = seconds + numbers.evaluation_seconds;
+  if (seconds > 0.0) numbers.tokens_per_second = run.steps.back().target_tokens / seconds;
+}
+
+void SetEvents(const RunFacts& run, RunNumbers& numbers) {
+  for (const EventFacts& event : run.events) {
+    if (event.kind == recorded::kCheckpointEvent) {
+      ++numbers.checkpoints;
+      numbers.checkpoint_seconds += SecondsOfCheckpoint(event.text);
+    } else if (event.kind == recorded::kResumeEvent && event.text.starts_with(recorded::kGoingOn)) {
+      numbers.resumes.push_back(event.step);
+    } else if (event.kind == recorded::kStopEvent) {
+      numbers.is_complete = event.text.starts_with(recorded::kComplete);
+      numbers.end_reason = numbers.is_complete
+                               ? event.text.substr(std::string_view(recorded::kComplete).size())
+                               : event.text;
+    }
+  }
+}
+
+// Updates of warm-up: those before the rate is next to its peak.
+double WarmupUpdates(const RunFacts& run) {
+  const double set = run.Number("optimizer.warmup_steps");
+  if (set > 0.0) return set;
+  double peak = 0.0;
+  for (const StepFacts& step : run.steps) {
+    if (step.learning_rate > peak) peak = step.learning_rate;
+  }
+  // The first record is of several updates: a rate that begins at its peak has no warm-up.
+  if (run.steps.empty() || run.steps.front().learning_rate >= 0.98 * peak) return 0.0;
+  for (const StepFacts& step : run.steps) {
+    if (step.learning_rate >= 0.98 * peak) return static_cast<double>(step.step);
+  }
+  return 0.0;
+}
+
+bool FallsToZero(const RunFacts& run) {
+  constexpr std::array kFalling = {"linear",           "cosine",           "polynomial",
+                                   "polynomial_total", "linear_to_budget", "warmup_stable_decay"};
+  const std::string schedule = run.Setting("optimizer.schedule");
+  return std::find(kFalling.begin(), kFalling.end(), schedule) != kFalling.end();
+}
+
+// What a rank sends, and receives, to sum the gradients of an update.
+double BytesEachWay(const RunFacts& run, int ranks) {
+  const bool is_other =
+      run.Number("trainer.power_sgd_rank") > 0.0 || run.Number("trainer.sync_every") > 1.0;
+  if (ranks < 2 || is_other) return 0.0;
+  const double bytes = run.Setting("trainer.wire_precision").ends_with("16") ? 2.0 : 4.0;
+  return 2.0 * (ranks - 1) / ranks * bytes * static_cast<double>(run.checkpoint.parameter_count());
+}
+
+}  // namespace
+
+RunNumbers NumbersOf(const RunFacts& run) {
+  RunNumbers numbers;
+  const std::string ranks = run.Environment("ranks");
+  std::from_chars(ranks.data(), ranks.data() + ranks.size(), numbers.ranks);
+  numbers.ranks = std::clamp(numbers.ranks, 1, 1'000'000);
+  SetTimes(run, numbers);
+  SetEvents(run, numbers);
+  numbers.data_share = MeanShare(run.steps, &StepFacts::data_share);
+  numbers.comm_share = MeanShare(run.steps, &StepFacts::comm_share);
+  numbers.warmup_updates = WarmupUpdates(run);
+  numbers.rate_falls_to_zero = FallsToZero(run);
+  numbers.bytes_each_way = BytesEachWay(run, numbers.ranks);
+  for (const std::string_view key : {recorded::kNll, recorded::kLoss}) {
+    if (numbers.loss_key.empty() && EvaluationCurve(run, key).size() > 0) numbers.loss_key = key;
+  }
+  return numbers;
+}
+
+ShownMetric MetricOf(const RunFacts& run) {
+  struct Known {
+    std::string_view key;
+    std::string_view name;
+  };
+  constexpr std::array kNames = {Known{"bleu", "BLEU"},
+                                 Known{"chrf", "chrF2"},
+                                 Known{"f1", "F1"},
+                                 Known{"auc", "AUC"},
+                                 Known{"exact_match", "exact match"},
+                                 Known{"ppl", "perplexity"},
+                                 Known{"nll", "loss"}};
+  std::string key = run.Setting("trainer.best_metric");
+  if (key.empty()) key = BestMetricOf(run.path);
+  std::vector<CurvePoint> curve = EvaluationCurve(run, key);
+  for (const std::string_view other : {recorded::kNll, recorded::kLoss}) {
+    if (!curve.empty()) break;
+    key = other;
+    curve = EvaluationCurve(run, key);
+  }
+  if (curve.empty()) return {};
+  ShownMetric metric{.key = key, .name = key};
+  for (const Known& known : kNames) {
+    if (known.key == key) metric.name = known.name;
+  }
+  for (const char* const part : {"loss", "nll", "ppl", "bits_per_byte"}) {
+    if (key.find(part) == std::string::npos) continue;
+    metric.is_larger_better = false;
+    metric.decimals = 3;
+    return metric;
+  }
+  // Most scores are shares; BLEU and those of questions are 0 to 100 already.
+  const bool is_share = std::all_of(
+      curve.begin(), curve.end(), [](const CurvePoint& point) { return std::abs(point.y) <= 1.0; });
+  if (is_share) {
+    metric.scale = 100.0;
+    metric.name += " in %";
+  }
+  return metric;
+}
+
+std::vector<CurvePoint> EvaluationCurve(const RunFacts& run, std::string_view key) {
+  std::vector<CurvePoint> curve;
+  for (const EvaluationFacts& evaluation : run.evaluations) {
+    const double value = evaluation.Metric(key);
+    if (std::isfinite(value)) curve.push_back({static_cast<double>(evaluation.step), value});
+  }
+  return curve;
+}
+
+}  // namespace dtrain

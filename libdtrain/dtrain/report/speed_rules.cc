@@ -1,0 +1,230 @@
+// speed_rules.cc - waiting for data and gradients, checkpoints, evaluations, preparation.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/report/speed_rules.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "dtrain/report/limits.h"
+#include "dtrain/report/number_text.h"
+#include "dtrain/report/statistics.h"
+
+namespace dtrain {
+namespace {
+
+VerdictLevel LevelOfShare(double share, double note, double bad, VerdictLevel worst) {
+  return share >= bad ? worst : share >= note ? VerdictLevel::kNote : VerdictLevel::kGood;
+}
+
+// What is odd about the data, and how much of it.
+struct Finding {
+  double share = 0.0;
+  std::string text = {};
+  std::string change = {};
+};
+
+void FindDropped(const PreparationFacts& facts, std::vector<Finding>& found) {
+  const double read = std::max(1.0, facts.pairs_read);
+  const double gone = 1.0 - facts.pairs_kept / read;
+  const auto worst =
+      std::max_element(facts.dropped.begin(), facts.dropped.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (gone > limits::kDropped && worst != facts.dropped.end()) {
+    found.push_back({gone,
+                     absl::StrFormat("%s of the pairs were dropped, most as %s", PercentText(gone),
+                                     absl::StrReplaceAll(worst->first, {{"_", " "}})),
+                     "look at the examples of that rule in data/prepare_report.json"});
+  }
+  for (const auto& [rule, pairs] : facts.dropped) {
+    if (rule != "evaluation_overlap") continue;
+    found.push_back(
+        {pairs / read,
+         CountOfThings(pairs, "training pair") + " were in dev or test too and were left out",
+         "nothing, they are gone"});
+  }
+}
+
+void FindInSet(const SetFacts& set, double max_length, std::vector<Finding>& found) {
+  const auto look_at = [&](const SideFacts& side, const char* language) {
+    if (side.unknown_rate > limits::kUnknown) {
+      found.push_back({side.unknown_rate,
+                       absl::StrFormat("%.2f %% of the pieces of %s %s are unknown",
+                                       100.0 * side.unknown_rate, set.name, language),
+                       "data.byte_fallback=true, or a vocabulary learned on such text"});
+    }
+    if (set.name == "train" && side.pieces_per_word > limits::kPiecesPerWord) {
+      found.push_back({0.0,
+                       absl::StrFormat("%.1f pieces a word on the %s side: the vocabulary is small",
+                                       side.pieces_per_word, language),
+                       "a larger data.vocab_size"});
+    }
+  };
+  look_at(set.source, "source");
+  look_at(set.target, "target");
+  const double cut = set.cut_pairs / std::max(1.0, set.pairs);
+  if (cut > limits::kCut) {
+    found.push_back(
+        {cut,
+         absl::StrFormat("%s of %s pairs of %s are cut%s", Thousands(set.cut_pairs),
+                         Thousands(set.pairs), set.name,
+                         max_length > 0.0 ? absl::StrFormat(" at %.0f pieces", max_length) : ""),
+         "a larger data.max_length"});
+  }
+}
+
+}  // namespace
+
+Verdict JudgeData(double share) {
+  Verdict verdict{.id = "data", .number = PercentText(share), .curve = "wait"};
+  if (!std::isfinite(share)) return NotRecorded("data", "Waiting for data", "data_share");
+  verdict.level = LevelOfShare(share, limits::kDataNote, limits::kDataBad, VerdictLevel::kBad);
+  verdict.title = share >= limits::kDataBad    ? "Data was the bottleneck"
+                  : share >= limits::kDataNote ? "Data costs time"
+                                               : "Data came in time";
+  verdict.text = PercentText(share) + " of the time of updates rank 0 waited for data.";
+  if (verdict.level != VerdictLevel::kGood) {
+    verdict.change = "Prepare the data once (dtrain prepare), a local disk, more threads.";
+  }
+  return verdict;
+}
+
+Verdict JudgeNetwork(const NetworkInput& input) {
+  Verdict verdict{.id = "network", .curve = "wait"};
+  if (input.ranks < 2) {
+    verdict.title = "No network was needed";
+    verdict.text = "One rank trained: there is nothing to exchange.";
+    return verdict;
+  }
+  if (!std::isfinite(input.share)) {
+    return NotRecorded("network", "Waiting for gradients", "comm_share");
+  }
+  verdict.number = PercentText(input.share);
+  verdict.level =
+      LevelOfShare(input.share, limits::kNetworkNote, limits::kNetworkBad, VerdictLevel::kBad);
+  verdict.title = input.share >= limits::kNetworkBad    ? "Waiting for gradients was the bottleneck"
+                  : input.share >= limits::kNetworkNote ? "Waiting for gradients costs time"
+                                                        : "The network was not the bottleneck";
+  verdict.text = PercentText(input.share) + " of the time of updates rank 0 waited for gradients.";
+  if (input.bytes_each_way > 0.0 && input.step_seconds > 0.0) {
+    const double rate = input.bytes_each_way / input.step_seconds;
+    absl::StrAppendFormat(&verdict.text,
+                          " %s each way and update, on average %s MB/s = %s Gb/s a rank.",
+                          BytesText(input.bytes_each_way), FixedNumber(rate / 1e6, 1),
+                          FixedNumber(8.0 * rate / 1e9, 3));
+  }
+  verdict.evidence =
+      "Only rank 0 is recorded: what it waits for may be a slower rank as well as the network.";
+  if (verdict.level == VerdictLevel::kGood) return verdict;
+  // Waiting of one rank is at least that of the network.
+  verdict.sure = Sureness::kLikely;
+  verdict.change = absl::StrCat(input.is_bf16_wire ? ""
+                                                   : "trainer.wire_precision=bf16 halves the "
+                                                     "bytes; ",
+                                "trainer.power_sgd_rank, larger batches, local updates "
+                                "(docs/slow-networks.md). dtrain doctor measures the links.");
+  return verdict;
+}
+
+Verdict JudgeCheckpoints(const OverheadInput& input) {
+  Verdict verdict{.id = "checkpoints", .curve = "time"};
+  const double share = input.seconds / std::max(input.wall_seconds, 1e-9);
+  if (input.count == 0 || !std::isfinite(share)) {
+    verdict.level = VerdictLevel::kUnknown;
+    verdict.title = "No checkpoint";
+    verdict.text = "No checkpoint is recorded: a run that ends early begins anew.";
+    verdict.sure = Sureness::kCannotTell;
+    return verdict;
+  }
+  verdict.number = PercentText(share);
+  verdict.level =
+      LevelOfShare(share, limits::kCheckpointNote, limits::kCheckpointWarn, VerdictLevel::kWarn);
+  verdict.title =
+      verdict.level == VerdictLevel::kGood ? "Checkpoints cost little" : "Checkpoints cost time";
+  verdict.text = absl::StrFormat("%s took %s, %s of the time.",
+                                 CountOfThings(static_cast<double>(input.count), "checkpoint"),
+                                 DurationText(input.seconds), PercentText(share));
+  if (verdict.level != VerdictLevel::kGood) {
+    const double each = input.seconds / static_cast<double>(input.count);
+    const double interval = YoungInterval(each, 3600.0 * limits::kHoursBetweenFailures);
+    verdict.change =
+        absl::StrFormat("trainer.checkpoint_every=%.0fm", std::max(1.0, interval / 60.0));
+  }
+  return verdict;
+}
+
+Verdict JudgeEvaluations(const OverheadInput& input) {
+  Verdict verdict{.id = "evaluations", .curve = "time"};
+  const double share = input.seconds / std::max(input.wall_seconds, 1e-9);
+  if (input.count == 0 || !std::isfinite(share)) {
+    verdict.level = VerdictLevel::kUnknown;
+    verdict.title = "No evaluation";
+    verdict.text = "There was no evaluation, so nothing shows what was learned.";
+    verdict.sure = Sureness::kCannotTell;
+    verdict.change = "Give a dev set.";
+    return verdict;
+  }
+  verdict.number = PercentText(share);
+  verdict.level =
+      LevelOfShare(share, limits::kEvaluationNote, limits::kEvaluationWarn, VerdictLevel::kWarn);
+  verdict.title =
+      verdict.level == VerdictLevel::kGood ? "Evaluations cost little" : "Evaluations cost time";
+  verdict.text = absl::StrFormat("%s took %s, %s of the time.",
+                                 CountOfThings(static_cast<double>(input.count), "evaluation"),
+                                 DurationText(input.seconds), PercentText(share));
+  if (verdict.level != VerdictLevel::kGood) {
+    verdict.change =
+        "A larger trainer.eval_every, or fewer sentences (trainer.eval_max_sentences).";
+  }
+  return verdict;
+}
+
+Verdict JudgePreparation(const PreparationFacts& facts, double max_length) {
+  Verdict verdict{.id = "corpus", .curve = "data"};
+  if (!std::isfinite(facts.pairs_read) || !std::isfinite(facts.pairs_kept)) {
+    return NotRecorded("corpus", "About the data", "how many pairs were read and kept");
+  }
+  std::vector<Finding> found;
+  FindDropped(facts, found);
+  for (const SetFacts& set : facts.sets) FindInSet(set, max_length, found);
+  const std::string kept =
+      Thousands(facts.pairs_kept) + " of " + Thousands(facts.pairs_read) + " pairs kept.";
+  if (found.empty()) {
+    verdict.title = "The data looks sound";
+    verdict.text = kept + " Few pieces are unknown, few pairs are cut.";
+    return verdict;
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Finding& a, const Finding& b) { return a.share > b.share; });
+  verdict.level = VerdictLevel::kNote;
+  verdict.title = "About the data";
+  verdict.text = absl::StrJoin(
+      found, "; ", [](std::string* out, const Finding& finding) { out->append(finding.text); });
+  verdict.text += ".";
+  verdict.text.front() = static_cast<char>(std::toupper(verdict.text.front()));
+  std::vector<std::string> changes;
+  for (const Finding& finding : found) {
+    if (std::find(changes.begin(), changes.end(), finding.change) == changes.end()) {
+      changes.push_back(finding.change);
+    }
+  }
+  verdict.change = absl::StrJoin(changes, "; ") + ".";
+  verdict.change.front() = static_cast<char>(std::toupper(verdict.change.front()));
+  if (found.front().share > 0.0) verdict.number = PercentText(found.front().share);
+  verdict.evidence = kept;
+  return verdict;
+}
+
+Verdict NotRecorded(const std::string& id, const std::string& title, const std::string& missing) {
+  return {.id = id,
+          .level = VerdictLevel::kUnknown,
+          .title = title,
+          .text = "Not recorded: " + missing + ".",
+          .sure = Sureness::kCannotTell};
+}
+
+}  // namespace dtrain

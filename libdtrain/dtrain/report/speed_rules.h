@@ -1,0 +1,42 @@
+// speed_rules.h - rules on where the time went, and on the data.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_REPORT_SPEED_RULES_H_
+#define DTRAIN_REPORT_SPEED_RULES_H_
+
+#include <limits>
+#include <string>
+
+#include "dtrain/report/run_facts.h"
+#include "dtrain/report/verdict.h"
+
+namespace dtrain {
+
+// share: of an update's time, in which rank 0 waited for data; NaN if it is not recorded.
+Verdict JudgeData(double share);
+
+struct NetworkInput {
+  int ranks = 1;
+  double share = std::numeric_limits<double>::quiet_NaN();  // in which rank 0 waited
+  double step_seconds = 0.0;
+  double bytes_each_way = 0.0;  // of a rank and an update; 0: not known
+  bool is_bf16_wire = false;
+};
+Verdict JudgeNetwork(const NetworkInput& input);
+
+struct OverheadInput {
+  double seconds = 0.0;       // of all of them
+  double wall_seconds = 0.0;  // training and evaluations
+  int64_t count = 0;
+};
+Verdict JudgeCheckpoints(const OverheadInput& input);
+Verdict JudgeEvaluations(const OverheadInput& input);
+
+// max_length: of data.max_length, 0 if it is not known.
+Verdict JudgePreparation(const PreparationFacts& facts, double max_length);
+
+// A rule whose record this run does not have.
+Verdict NotRecorded(const std::string& id, const std::string& title, const std::string& missing);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_REPORT_SPEED_RULES_H_

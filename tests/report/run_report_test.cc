@@ -1,0 +1,199 @@
+// run_report_test.cc - one analysis of a run, as verdicts, answers, JSON and text.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/report/run_report.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "report/made_up_run.h"
+#include "testing/catch.h"
+#include "testing/file_testing.h"
+
+namespace dtrain {
+namespace {
+
+// A minute after the run of made_up_run.h ended.
+constexpr double kNow = 1769861460.0;
+
+RunReport ReportOf(const std::string& path, double now = kNow) {
+  StatusOr<RunFacts> run = ReadRun(path);
+  REQUIRE(run.ok());
+  return MakeReport(*std::move(run), {.now = now});
+}
+
+const Verdict& Find(const RunReport& report, const std::string& id) {
+  for (const Verdict& verdict : report.verdicts) {
+    if (verdict.id == id) return verdict;
+  }
+  FAIL("no verdict " << id);
+  return report.verdicts.front();
+}
+
+std::string AnswerTo(const RunReport& report, const std::string& part) {
+  for (const Answer& answer : report.answers) {
+    if (answer.question.find(part) != std::string::npos) return answer.text;
+  }
+  return "";
+}
+
+TEST_CASE("the numbers of a run follow from its records") {
+  const TemporaryFolder folder;
+  const MadeUpRun made(folder.File("run"));
+  const RunReport report = ReportOf(made.Write());
+  const RunNumbers& numbers = report.numbers;
+  CHECK(numbers.ranks == 2);
+  CHECK(numbers.step_ms == Approx(100.0));
+  CHECK(numbers.data_share == Approx(0.01));
+  CHECK(numbers.comm_share == Approx(0.02));
+  CHECK(numbers.tokens_per_second == Approx(10000.0));
+  CHECK(numbers.checkpoints == 1.0);
+  CHECK(numbers.checkpoint_seconds == Approx(0.25));
+  CHECK(numbers.evaluation_seconds == Approx(5.0));
+  CHECK(numbers.wall_seconds == Approx(45.0));
+  CHECK(numbers.warmup_updates == 40.0);
+  CHECK(numbers.is_complete);
+  CHECK(numbers.end_reason == "max_steps");
+  CHECK(numbers.loss_key == "nll");
+  CHECK(report.metric.name == "BLEU");
+  CHECK(report.metric.scale == 1.0);
+}
+
+TEST_CASE("the worst verdicts come first, and rules without records say what is missing") {
+  const TemporaryFolder folder;
+  const MadeUpRun made(folder.File("run"));
+  const RunReport report = ReportOf(made.Write());
+  for (size_t i = 1; i < report.verdicts.size(); ++i) {
+    CHECK(report.verdicts[i - 1].level <= report.verdicts[i].level);
+  }
+  CHECK(Find(report, "finished").level == VerdictLevel::kGood);
+  // The loss falls like a power without noise: more training certainly helps.
+  const Verdict& trained = Find(report, "trained");
+  CHECK(trained.level == VerdictLevel::kWarn);
+  CHECK_THAT(trained.change, Catch::Contains("trainer.max_steps=600"));
+  CHECK(trained.sure == Sureness::kHint);
+  CHECK_THAT(Find(report, "device").text, Catch::StartsWith("Not recorded: "));
+  CHECK_THAT(Find(report, "slow").text, Catch::StartsWith("Not recorded: "));
+}
+
+TEST_CASE("shares of records of unequal numbers of updates are weighted") {
+  const TemporaryFolder folder;
+  MadeUpRun made(folder.File("run"));
+  made.steps = "{\"step\":10,\"data_share\":0.5}\n{\"step\":100,\"data_share\":0.0}\n";
+  CHECK(ReportOf(made.Write()).numbers.data_share == Approx(0.05));
+}
+
+TEST_CASE("a classifier's accuracy is shown in percent, a loss as it is") {
+  const TemporaryFolder folder;
+  MadeUpRun made(folder.File("run"));
+  made.evaluations.clear();
+  for (int step = 40; step <= 400; step += 40) {
+    made.evaluations += "{\"step\":" + std::to_string(step) +
+                        ",\"loss\":0.3,\"accuracy\":0.875,\"is_best\":false,\"seconds\":0.1}\n";
+  }
+  made.Write();
+  const std::string config = folder.File("run/config.textproto");
+  WriteTestFile(config, "trainer {\n  best_metric: \"accuracy\"\n}\n");
+  CHECK(ScoreText(ReportOf(folder.File("run"))) == "87.5 accuracy in %");
+  WriteTestFile(config, "trainer {\n  best_metric: \"f1\"\n}\n");
+  const RunReport by_loss = ReportOf(folder.File("run"));
+  CHECK(ScoreText(by_loss) == "0.300 loss");
+  CHECK_FALSE(by_loss.metric.is_larger_better);
+}
+
+TEST_CASE("a run that was killed is found by its last sign of life") {
+  const TemporaryFolder folder;
+  const MadeUpRun made(folder.File("run"));
+  made.Write();
+  WriteTestFile(folder.File("run/STATUS"),
+                "state running\nstep 390\nheartbeat 2026-01-31T12:10:00.500Z\n");
+  CHECK(Find(ReportOf(folder.File("run"), kNow), "finished").level == VerdictLevel::kNote);
+  CHECK(Find(ReportOf(folder.File("run"), kNow + 100.0), "finished").level == VerdictLevel::kBad);
+}
+
+TEST_CASE("restarts are counted by where they went on from, not by every remark") {
+  const TemporaryFolder folder;
+  MadeUpRun made(folder.File("run"));
+  made.events += "{\"step\":76,\"kind\":\"resume\",\"text\":\"going on from ckpt/step-76\"}\n";
+  made.events += "{\"step\":76,\"kind\":\"resume\",\"text\":\"settings differ from here on: x\"}\n";
+  const RunReport report = ReportOf(made.Write());
+  CHECK(report.numbers.resumes == std::vector<int64_t>{76});
+  CHECK_THAT(Find(report, "restarts").text, Catch::Contains("1 time from a checkpoint"));
+}
+
+TEST_CASE("what people ask is answered, or it is said what is missing") {
+  const TemporaryFolder folder;
+  const MadeUpRun made(folder.File("run"));
+  const RunReport report = ReportOf(made.Write());
+  CHECK_THAT(AnswerTo(report, "How long did it take"),
+             Catch::Contains("40 s of training and 5.0 s of evaluation for 400 updates"));
+  CHECK_THAT(AnswerTo(report, "average step"), Catch::Contains("100 ms (median)"));
+  CHECK_THAT(AnswerTo(report, "fully trained"), Catch::Contains("Not fully trained"));
+  CHECK_THAT(AnswerTo(report, "learning rate"),
+             Catch::Contains("rises in a straight line over the first 40 updates, then it falls as "
+                             "one over the square root"));
+  CHECK_THAT(AnswerTo(report, "training set"), Catch::Contains("Not recorded"));
+  CHECK_THAT(AnswerTo(report, "How good"), Catch::Contains("BLEU on the dev set"));
+  for (const Answer& answer : report.answers) CHECK_FALSE(answer.text.empty());
+}
+
+TEST_CASE("report.json holds the same verdicts and answers, and null for what is no number") {
+  const TemporaryFolder folder;
+  MadeUpRun made(folder.File("run"));
+  const nlohmann::json json = nlohmann::json::parse(ReportJson(ReportOf(made.Write())));
+  CHECK(json["schema"] == "dtrain.report");
+  CHECK(json["version"] == 1);
+  CHECK(json["state"] == "done");
+  CHECK(json["facts"]["updates"] == 400);
+  CHECK(json["facts"]["seconds"].get<double>() == Approx(40.0));
+  CHECK(json["verdicts"][0]["level"] == "warn");
+  CHECK(json["verdicts"].size() > 10);
+  CHECK(json["answers"].size() == 12);
+  CHECK(json["results"]["dev"]["bleu"].get<double>() == Approx(60.0 - 12.0 * MadeUpRun::Loss(400)));
+
+  made.steps.clear();
+  const nlohmann::json empty = nlohmann::json::parse(ReportJson(ReportOf(made.Write())));
+  CHECK(empty["facts"]["seconds"].is_null());
+  CHECK(empty["facts"]["step_ms"].is_null());
+}
+
+TEST_CASE("settings that differ from the defaults are told from those that do not") {
+  const TemporaryFolder folder;
+  const MadeUpRun made(folder.File("run"));
+  RunReport report = ReportOf(made.Write());
+  CHECK(ChangedSettings(report).size() == report.run.settings.size());
+  report.defaults = {{"optimizer.schedule", "inverse_sqrt"}, {"optimizer.learning_rate", "0.5"}};
+  const Settings changed = ChangedSettings(report);
+  CHECK(SettingOf(changed, "optimizer.schedule").empty());
+  CHECK(SettingOf(changed, "optimizer.learning_rate") == "0.001");
+}
+
+TEST_CASE("the text for the terminal has verdicts with advice, and no control characters") {
+  const TemporaryFolder folder;
+  MadeUpRun made(folder.File("run"));
+  made.Write();
+  WriteTestFile(folder.File("run/STATUS"), "state failed\nstep 400\nmessage \x1b[31mred\n");
+  const std::string text = ReportText(ReportOf(folder.File("run")));
+  CHECK_THAT(text, Catch::Contains("x Failed  400"));
+  CHECK_THAT(text, Catch::Contains("    Change: Look at the reason."));
+  CHECK(text.find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("a run without any record has a report") {
+  const TemporaryFolder folder;
+  MadeUpRun made(folder.File("run"));
+  made.steps.clear();
+  made.evaluations.clear();
+  made.events.clear();
+  const RunReport report = ReportOf(made.Write());
+  CHECK(Find(report, "trained").level == VerdictLevel::kUnknown);
+  CHECK(Find(report, "overfit").level == VerdictLevel::kUnknown);
+  CHECK(Find(report, "stable").level == VerdictLevel::kUnknown);
+  CHECK(Find(report, "data").level == VerdictLevel::kUnknown);
+  CHECK(AnswerTo(report, "How long did it take") ==
+        "Not recorded: there are no records of updates.");
+  CHECK_FALSE(ReportText(report).empty());
+}
+
+}  // namespace
+}  // namespace dtrain
