@@ -21,6 +21,7 @@ int TokenizerCommand(int argc, char** argv);
 int EstimateCommand(int argc, char** argv);
 int PlanCommand(int argc, char** argv);
 int DoctorCommand(int argc, char** argv);
+int ReportCommand(int argc, char** argv);
 int StopCommand(int argc, char** argv);
 int TraceMergeCommand(int argc, char** argv);
 int VersionCommand(int argc, char** argv);

@@ -35,6 +35,7 @@ constexpr std::array kCommands = {
     Command{"estimate", "memory, FLOPs and sizes of a run before it starts", EstimateCommand},
     Command{"plan", "predict a run's speed on hosts and networks to come", PlanCommand},
     Command{"doctor", "measure hosts, network, disk and clocks of a job", DoctorCommand},
+    Command{"report", "how a run went, as a page: verdicts, curves, time, data", ReportCommand},
     Command{"stop", "ask a training run to save a checkpoint and end", StopCommand},
     Command{"trace-merge", "join the timelines of a run's ranks into one trace", TraceMergeCommand},
     Command{"version", "print version and build", VersionCommand},
