@@ -63,11 +63,14 @@ TEST_CASE("paths in a file are relative to that file") {
   const TemporaryDirectory directory;
   const std::string file = directory.Write(
       "configs/a.textproto",
-      "data { prepared: '../data' dev_source: '/abs/dev.en' } run { resume: 'auto' run_dir: '' }");
+      "data { prepared: '../data' dev_source: '/abs/dev.en' sources { tsv: ['a.tsv', '/b.tsv'] } } "
+      "run { resume: 'auto' run_dir: '' }");
   proto::NmtConfig config;
   REQUIRE(MergeConfigFile(file, config).ok());
   CHECK(config.data().prepared() == directory.path() / "data");
   CHECK(config.data().dev_source() == "/abs/dev.en");
+  CHECK(config.data().sources(0).tsv(0) == directory.path() / "configs/a.tsv");
+  CHECK(config.data().sources(0).tsv(1) == "/b.tsv");
   CHECK(config.run().resume() == "auto");
   CHECK(config.run().run_dir().empty());
 }
@@ -132,7 +135,8 @@ TEST_CASE("a printed configuration loads back equal") {
   const ConfigSources sources{
       .files = {},
       .overrides = {"model.dropout=0.3", "data.train_source=/a.en,/b\"ü.en", "trainer.seed=7",
-                    "optimizer.schedule=cosine", "model.hidden_size=512", "run.progress=none"}};
+                    "optimizer.schedule=cosine", "model.hidden_size=512", "run.progress=none",
+                    R"(data.sources=[{tsv: "/a" weight: 0.3}, {prefix: "/b" tag: "<ü>"}])"}};
   REQUIRE(LoadConfig(sources, config).ok());
   const std::string full = PrintConfig(config, ConfigFormat::kFull);
   for (const ConfigFormat format : {ConfigFormat::kFull, ConfigFormat::kMinimal}) {
@@ -153,7 +157,8 @@ TEST_CASE("the full form has every field with a default, the minimal one what di
   CHECK(PrintConfig(config, ConfigFormat::kMinimal) == "model {\n  num_heads: 4\n}\n");
   const std::string full = PrintConfig(config, ConfigFormat::kFull);
   for (const std::string& key : ConfigKeys(*config.GetDescriptor())) {
-    if (key.find("train_") != std::string::npos) continue;  // empty lists have no text
+    // Empty lists have no text.
+    if (key.find("train_") != std::string::npos || key == "data.sources") continue;
     if (key == "run.comm_timeout") continue;  // the environment's, where it is not set
     CHECK_THAT(full, Catch::Contains(key.substr(key.rfind('.') + 1).append(": ")));
   }
@@ -172,6 +177,11 @@ TEST_CASE("the JSON form has every field with numbers as numbers") {
   CHECK(json["data"]["train_source"][0] == "/a.en");
   CHECK(json["data"]["train_target"].empty());
   CHECK(json["trainer"]["early_stop"]["metric"] == "bleu");
+  CHECK(json["data"]["sources"].empty());
+  config.mutable_data()->add_sources()->add_tsv("/a.tsv");
+  const auto with_sources = nlohmann::json::parse(PrintConfig(config, ConfigFormat::kJson));
+  CHECK(with_sources["data"]["sources"][0]["tsv"][0] == "/a.tsv");
+  CHECK(with_sources["data"]["sources"][0]["weight"] == 1.0);
 }
 
 }  // namespace

@@ -39,6 +39,15 @@ TEST_CASE("help for an enum explains its values") {
   CHECK_THAT(*text, Catch::Contains("      pre: layer norm before each sublayer"));
 }
 
+TEST_CASE("help for a list of sections explains what each of them may have") {
+  const StatusOr<std::string> text = DescribeConfig(Type(), "data.sources");
+  REQUIRE(text.ok());
+  CHECK_THAT(*text, Catch::StartsWith("data.sources=[]  (list of sections)\n    Training texts") &&
+                        Catch::Contains("\n      source: [] (list of path): Text, source side.") &&
+                        Catch::Contains("\n      weight: 1 (double, above 0, at most 1e+09): ") &&
+                        Catch::Contains("\n      tag: \"\" (text): A piece"));
+}
+
 TEST_CASE("what travels is explained in words of its own, with the names of the products") {
   for (const google::protobuf::Message* type :
        {static_cast<const google::protobuf::Message*>(&Type()),
@@ -106,6 +115,7 @@ TEST_CASE("help for a section may be asked for with a dot at the end") {
 }
 
 TEST_CASE("help for an unknown key names the nearest one") {
+  CHECK_FALSE(DescribeConfig(Type(), "data.sources.weight").ok());
   for (const char* key : {"modle", "model.dropuot", "model.dropout.x"}) {
     INFO(key);
     const StatusOr<std::string> text = DescribeConfig(Type(), key);

@@ -76,6 +76,17 @@ TEST_CASE("an override sets exactly the field it names") {
        "data { train_source: \"/a.en\" train_source: \"/b.en\" }"},
       {{"data.train_source=/a.en", "data.train_source="}, "data { }"},
       {{"model.hidden_size=1", "model.hidden_size=2"}, "model { hidden_size: 2 }"},
+      {{R"(data.sources={tsv: "/a.tsv" weight: 2})"},
+       R"(data { sources { tsv: "/a.tsv" weight: 2 } })"},
+      {{R"(data.sources=[{tsv: "/a.tsv"}, {tsv: "b.tsv", tag: "<b>"}])"},
+       R"(data { sources { tsv: "/a.tsv" } sources { tsv: ")" + Here("b.tsv") +
+           R"(" tag: "<b>" } })"},
+      {{R"(data.sources={tsv: "/a.tsv"})", R"(data.sources+={tsv: "/b.tsv"})"},
+       R"(data { sources { tsv: "/a.tsv" } sources { tsv: "/b.tsv" } })"},
+      {{R"(data.sources={tsv: "/a.tsv"})", R"(data.sources={tsv: "/b.tsv"})"},
+       R"(data { sources { tsv: "/b.tsv" } })"},
+      {{R"(data.sources={tsv: "/a.tsv"})", "data.sources="}, "data { }"},
+      {{R"(data.sources={tsv: "/a.tsv"})", "data.sources=[]"}, "data { }"},
   };
   for (const Good& c : cases) {
     proto::NmtConfig config;
@@ -115,6 +126,16 @@ TEST_CASE("a wrong override says what it should be and changes nothing") {
        "model=3: model is a section; set one of its fields, such as "
        "model.encoder_layers"},
       {"model.dropout.x=3", "model.dropout.x=3: model.dropout is a value and has no field \"x\""},
+      {"data.sources.weight=3",
+       "data.sources.weight=3: data.sources is a list of sections; set all of it, "
+       "'data.sources=[{...}, {...}]', or append one, 'data.sources+={...}'"},
+      {"data.sources=/a.tsv",
+       "data.sources=/a.tsv: field sources: Expected \"{\", found \"/\". Settings are written: "
+       "trainer { max_steps: 100 }; sections are written "
+       "'data.sources=[{name: \"text\" name: 2}, {...}]'"},
+      {R"(data.sources={wieght: 3})",
+       "data.sources={wieght: 3}: unknown field \"wieght\" in sources; sections are written "
+       "'data.sources=[{name: \"text\" name: 2}, {...}]'"},
       {"model.num_heads=eight",
        "model.num_heads=eight: model.num_heads is a whole number (int32), not \"eight\""},
       {"model.num_heads=8.0",
@@ -191,6 +212,26 @@ TEST_CASE("values outside the range of their field are named with the range") {
   }
   proto::NmtConfig config;
   CHECK(LoadConfig({.files = {}, .overrides = {"model.layer_norm_epsilon=0.1"}}, config).ok());
+}
+
+TEST_CASE("values of a list's sections are checked like others, and the item is named") {
+  for (const auto& [weight, shown] : {std::pair("0", "0"), {"-2", "-2"}, {"nan", "nan"}}) {
+    proto::NmtConfig config;
+    const Status status =
+        LoadConfig({.files = {},
+                    .overrides = {std::string(R"(data.sources=[{tsv: "/a"}, {tsv: "/b" weight: )") +
+                                  weight + "}]"}},
+                   config);
+    CHECK(status.code() == ExitCode::kUsage);
+    CHECK(std::string(status.message()) == std::string("data.sources, item 2: weight is ") + shown +
+                                               "; it must be above 0 and at most 1e+09");
+  }
+  proto::NmtConfig config;
+  config.mutable_data()->add_sources()->add_tsv("");
+  CHECK(std::string(CheckRules(config).message()) == "data.sources, item 1: tsv: item 1 is empty");
+  config.mutable_data()->mutable_sources(0)->set_tsv(0, "/a");
+  config.mutable_data()->mutable_sources(0)->set_tag("\xFF");
+  CHECK(std::string(CheckRules(config).message()) == "data.sources, item 1: tag is not UTF-8");
 }
 
 TEST_CASE("a wrong period or duration is named with its field") {

@@ -58,6 +58,10 @@ void ResolvePaths(const std::filesystem::path& directory, Message& config) {
   reflection.ListFields(config, &fields);
   for (const FieldDescriptor* field : fields) {
     if (field->message_type() != nullptr) {
+      const int items = field->is_repeated() ? reflection.FieldSize(config, field) : 0;
+      for (int i = 0; i < items; ++i) {
+        ResolvePaths(directory, *reflection.MutableRepeatedMessage(&config, field, i));
+      }
       if (!field->is_repeated())
         ResolvePaths(directory, *reflection.MutableMessage(&config, field));
     } else if (internal::IsPath(*field)) {
@@ -173,7 +177,7 @@ StatusOr<Target> FindTarget(const Assignment& assignment, Message& config) {
                           DidYouMeanKey(assignment.key, ConfigKeys(*config.GetDescriptor()))));
     }
     if (dot == std::string_view::npos) {
-      if (field->message_type() != nullptr) {
+      if (field->message_type() != nullptr && !field->is_repeated()) {
         return OverrideError(
             assignment,
             absl::StrFormat("%s is a section; set one of its fields, such as %s.%s", assignment.key,
@@ -185,12 +189,41 @@ StatusOr<Target> FindTarget(const Assignment& assignment, Message& config) {
     if (field->message_type() == nullptr || field->is_repeated()) {
       const std::string_view key =
           assignment.key.substr(0, assignment.key.size() - rest.size() + dot);
+      if (field->message_type() != nullptr) {
+        return OverrideError(
+            assignment,
+            absl::StrFormat("%s is a list of sections; set all of it, '%s=[{...}, {...}]', or "
+                            "append one, '%s+={...}'",
+                            key, key, key));
+      }
       return OverrideError(assignment, absl::StrFormat("%s is a value and has no field \"%s\"", key,
                                                        internal::Shorten(rest.substr(dot + 1))));
     }
     target.message = target.message->GetReflection()->MutableMessage(target.message, field);
     rest.remove_prefix(dot + 1);
   }
+}
+
+// Appends the sections of a text such as "{...}" or "[{...}, {...}]" to a list of sections.
+Status AppendSections(const Assignment& assignment, const FieldDescriptor& field,
+                      Message& message) {
+  const std::unique_ptr<Message> parsed(message.New());
+  if (assignment.value.find_first_not_of(' ') == std::string_view::npos) return OkStatus();
+  const Status status = internal::ParseTextFormat(
+      absl::StrFormat("%s: %s", field.name(), assignment.value), "", *parsed);
+  if (!status.ok()) {
+    // What stands there is no place of the user's text.
+    const std::string_view text = status.message();
+    const size_t place = text.find(": ");
+    return OverrideError(
+        assignment,
+        absl::StrFormat("%s; sections are written '%s=[{name: \"text\" name: 2}, {...}]'",
+                        text.substr(place == std::string_view::npos ? 0 : place + 2),
+                        assignment.key));
+  }
+  ResolvePaths(std::filesystem::current_path(), *parsed);
+  message.MergeFrom(*parsed);
+  return OkStatus();
 }
 
 }  // namespace
@@ -227,6 +260,11 @@ Status ApplyOverride(std::string_view text, Message& config) {
     return OverrideError(assignment, absl::StrFormat("%s is not a list; use =", assignment.key));
   }
   if (!assignment.append) target.message->GetReflection()->ClearField(target.message, &field);
+  if (field.message_type() != nullptr) {
+    DT_RETURN_IF_ERROR(AppendSections(assignment, field, *target.message));
+    config.GetReflection()->Swap(&config, changed.get());
+    return OkStatus();
+  }
   const std::vector<std::string> values =
       field.is_repeated() ? internal::SplitList(assignment.value)
                           : std::vector<std::string>{internal::Unquote(assignment.value)};

@@ -46,7 +46,8 @@ Status MergeConfigText(std::string_view text, const std::string& name, const std
                        google::protobuf::Message& config);
 
 // Applies one "key.path=value". Strings need no quotes, enums are given by name, lists are
-// separated by commas, and `+=` appends to a list.
+// separated by commas, and `+=` appends to a list. Sections of a list are textproto in braces:
+// "data.sources+={tsv: \"a.tsv\" weight: 2}".
 Status ApplyOverride(std::string_view assignment, google::protobuf::Message& config);
 
 // Sets fields to 0 if they are not set and rules.proto's zero_with says so. For example, a run with

@@ -128,7 +128,9 @@ std::string DefaultOf(const FieldDescriptor& field, const Message& defaults) {
 std::string TypeAndRules(const FieldDescriptor& field) {
   const proto::Rules& rules = field.options().GetExtension(proto::rules);
   std::string text;
-  if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+  if (field.message_type() != nullptr) {
+    text = "sections";
+  } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
     text = internal::EnumNames(*field.enum_type());
   } else if (rules.path()) {
     text = "path";
@@ -160,6 +162,16 @@ std::string DescribeField(const FieldDescriptor& field, const Message& defaults,
     for (int i = 0; i < type->value_count(); ++i) {
       const std::string meaning = comments.Of(*type->value(i));
       if (!meaning.empty()) text += Wrap(type->value(i)->name() + ": " + meaning, "      ");
+    }
+  }
+  if (const Descriptor* const type = field.message_type()) {
+    const Message& fresh =
+        *google::protobuf::MessageFactory::generated_factory()->GetPrototype(type);
+    for (int i = 0; i < type->field_count(); ++i) {
+      const FieldDescriptor& item = *type->field(i);
+      text += Wrap(absl::StrFormat("%s: %s (%s): %s", item.name(), DefaultOf(item, fresh),
+                                   TypeAndRules(item), comments.Of(item)),
+                   "      ");
     }
   }
   return text;
@@ -217,10 +229,12 @@ StatusOr<std::string> DescribeConfig(const Message& defaults, std::string_view k
     const FieldDescriptor* const field =
         section->GetDescriptor()->FindFieldByName(std::string(rest.substr(0, dot)));
     const bool is_last = dot == std::string_view::npos;
-    if (field != nullptr && field->message_type() == nullptr && is_last) {
+    const bool is_section =
+        field != nullptr && field->message_type() != nullptr && !field->is_repeated();
+    if (field != nullptr && !is_section && is_last) {
       return DescribeField(*field, *section, std::string(key), comments);
     }
-    if (field == nullptr || field->message_type() == nullptr) {
+    if (!is_section) {
       std::vector<std::string> names = ConfigKeys(type);
       for (int i = 0; i < type.field_count(); ++i) names.push_back(type.field(i)->name());
       return UsageError(absl::StrFormat("--help_config: unknown key \"%s\"%s",

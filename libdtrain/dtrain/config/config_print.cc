@@ -89,7 +89,13 @@ void FillDefaults(Message& message) {
   const Reflection& reflection = *message.GetReflection();
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor& field = *message.GetDescriptor()->field(i);
-    if (field.is_repeated()) continue;
+    if (field.is_repeated()) {
+      const int items = field.message_type() != nullptr ? reflection.FieldSize(message, &field) : 0;
+      for (int k = 0; k < items; ++k) {
+        FillDefaults(*reflection.MutableRepeatedMessage(&message, &field, k));
+      }
+      continue;
+    }
     if (field.message_type() != nullptr) {
       FillDefaults(*reflection.MutableMessage(&message, &field));
     } else if (!reflection.HasField(message, &field) && !RulesOf(field).unset_differs()) {
@@ -134,6 +140,10 @@ Json ToJson(const Message& message) {
     if (field.is_repeated()) {
       slot = Json::array();
       for (int k = 0; k < reflection.FieldSize(message, &field); ++k) {
+        if (field.message_type() != nullptr) {
+          slot.push_back(ToJson(reflection.GetRepeatedMessage(message, &field, k)));
+          continue;
+        }
         std::string text;
         google::protobuf::TextFormat::PrintFieldValueToString(message, &field, k, &text);
         slot.push_back(field.cpp_type() == FieldDescriptor::CPPTYPE_STRING

@@ -92,13 +92,25 @@ Status CheckList(const Message& message, const FieldDescriptor& field, const std
   return OkStatus();
 }
 
+Status CheckMessage(const Message& message, const std::string& prefix);
+
+Status CheckSections(const Message& message, const FieldDescriptor& field, const std::string& key) {
+  const Reflection& reflection = *message.GetReflection();
+  for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
+    DT_RETURN_IF_ERROR(CheckMessage(reflection.GetRepeatedMessage(message, &field, i),
+                                    absl::StrFormat("%s, item %d: ", key, i + 1)));
+  }
+  return OkStatus();
+}
+
 Status CheckMessage(const Message& message, const std::string& prefix) {
   const Reflection& reflection = *message.GetReflection();
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor& field = *message.GetDescriptor()->field(i);
     const std::string key = prefix + field.name();
     if (field.is_repeated()) {
-      DT_RETURN_IF_ERROR(CheckList(message, field, key));
+      DT_RETURN_IF_ERROR(field.message_type() != nullptr ? CheckSections(message, field, key)
+                                                         : CheckList(message, field, key));
       continue;
     }
     if (field.message_type() != nullptr) {
