@@ -143,8 +143,11 @@ TEST_CASE("a model of another kind says which") {
   CHECK(LoadError(folder.Write("a", FileOf(kBpeTrainer, kIdentity + Varint(3, 0)))) ==
         "treats spaces differently from SentencePiece's default; train it without those "
         "options");
-  CHECK(LoadError(folder.Write("a", FileOf(kBpeTrainer, kIdentity, PieceField("xyz", 4)))) ==
-        "has the piece 'xyz' of type 4; user-defined and unused pieces are not supported");
+  CHECK(LoadError(folder.Write("a", FileOf(kBpeTrainer, kIdentity, PieceField("xyz", 5)))) ==
+        "has the piece 'xyz' of type 5; unused pieces are not supported");
+  CHECK(LoadError(folder.Write("a", FileOf(kBpeTrainer, kIdentity, PieceField("x z", 4)))) ==
+        "not a whole SentencePiece model (the user-defined piece 'x z' has a space); copy it again "
+        "or learn a new one");
 }
 
 TEST_CASE("a path that cannot be read or written is named") {

@@ -133,6 +133,37 @@ TEST_CASE("spm_encode and spm_decode agree on real and on unlikely text") {
   }
 }
 
+TEST_CASE("spm_encode and spm_decode agree on user-defined pieces wherever they stand") {
+  if (!HaveSentencePiece()) return;
+  const std::optional<fs::path> folder = testing::SharedPath("data/en-de/tatoeba");
+  if (!folder) return;
+  const std::vector<std::string> lines = ReadLines(*folder / "train.en", 4000);
+  const std::vector<std::string> pieces = {"<medical>", "<med", "__2x__", "the", "ä.", "▁ein"};
+  for (const bool byte_fallback : {false, true}) {
+    WordCounter words(2);
+    words.Add(lines);
+    BpeVocabulary vocabulary =
+        LearnBpe(words, {.vocab_size = 1000,
+                         .byte_fallback = byte_fallback,
+                         .user_defined = {"<medical>", "<med", "__2x__", "the"}})
+            .value()
+            .vocabulary();
+    // What learning refuses, others' models may have.
+    vocabulary.pieces.push_back({"ä.", BpePieceType::kUserDefined});
+    vocabulary.pieces.push_back({"▁ein", BpePieceType::kUserDefined});
+    const BpeModel model = BpeModel::FromVocabulary(vocabulary).value();
+    std::vector<std::string> all = RandomLines(5, 500);
+    RandomStream random({.seed = 8});
+    for (const std::string& line : lines) {
+      const std::string& piece = pieces[random.NextBelow(static_cast<uint32_t>(pieces.size()))];
+      all.push_back(piece + " " + line);
+      all.push_back(std::string(line).insert(random.NextBelow(static_cast<uint32_t>(line.size())),
+                                             piece + piece));
+    }
+    CHECK(CountDifferences(model, all) == 0);
+  }
+}
+
 TEST_CASE("spm_encode agrees on models nobody would train") {
   if (!HaveSentencePiece()) return;
   // Random pieces over a small alphabet with scores that tie, characters missing, and pieces that

@@ -215,6 +215,29 @@ TEST_CASE("a corpus without words, a vocabulary too small and wrong options are 
         "min_frequency must be at least 1, not 0");
 }
 
+TEST_CASE("user-defined pieces follow the marks, whatever the text merges to") {
+  const auto learn = [](const std::vector<std::string>& user_defined) {
+    WordCounter counter(1);
+    counter.AddWord("abab", 10);
+    counter.AddWord("cd", 5);
+    return LearnBpe(counter, {.vocab_size = 30, .user_defined = user_defined});
+  };
+  const BpeModel model = learn({"<two>", "ab"}).value();
+  CHECK(model.Piece(3) == "<two>");
+  CHECK(model.Piece(4) == "ab");
+  CHECK(model.EncodePieces("<two> cd<two>") ==
+        std::vector<std::string>{"▁", "<two>", "▁cd", "<two>"});
+  CHECK(model.Encode("<two> abab") ==
+        std::vector<int32_t>{model.Encode("<two>")[0], 3, model.Encode("<two>")[0], 4, 4});
+  CHECK(model.Decode(model.Encode("<two> abab cd")) == "<two> abab cd");
+  for (const std::string text :
+       {"", "a", "ä", "a b", "a\t", "a▁", "<s>", "<pad>", "<0x41>", "\xFF\xFF"}) {
+    INFO(text);
+    CHECK(learn({text}).status().code() == ExitCode::kUsage);
+  }
+  CHECK(learn({"<a>", "<a>"}).status().message() == "'<a>' is given twice as a piece");
+}
+
 TEST_CASE("an error of the line source ends learning") {
   const auto source = [](std::vector<std::string>&) { return DataError("train.en: gone"); };
   CHECK(LearnBpe(LineSource(source), {}).status().message() == "train.en: gone");

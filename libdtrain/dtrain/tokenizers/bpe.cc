@@ -88,6 +88,9 @@ Status CheckVocabulary(const BpeVocabulary& vocabulary) {
     if (pieces[i].type == BpePieceType::kByte && !IsByteText(text)) {
       return DataError(absl::StrFormat("'%s' is not a byte piece", text));
     }
+    if (pieces[i].type == BpePieceType::kUserDefined && text.find(' ') != std::string::npos) {
+      return DataError(absl::StrFormat("the user-defined piece '%s' has a space", text));
+    }
     num_normal += pieces[i].type == BpePieceType::kNormal;
   }
   if (num_normal == 0) return DataError("there are no pieces");
@@ -140,6 +143,12 @@ SymbolOfText NumberSymbols(BpeTables& tables) {
       tables.symbol_of_code_point[c] = at->second;
     }
   }
+  for (const BpePiece& piece : pieces) {
+    const bool spans_words = piece.type == BpePieceType::kUserDefined &&
+                             piece.text.rfind(kMetaspace) != std::string::npos &&
+                             piece.text.rfind(kMetaspace) != 0;
+    if (spans_words) tables.words_are_independent = false;
+  }
   // An unknown U+2581 would be merged with unknown characters at the end of the previous word.
   const auto metaspace = symbols.find(kMetaspace);
   if (metaspace == symbols.end() || !tables.is_known(metaspace->second)) {
@@ -175,6 +184,18 @@ PairTable MakePairs(const BpeVocabulary& vocabulary, const SymbolOfText& symbols
   return pairs;
 }
 
+// Finds user-defined pieces; absent if there are none.
+std::optional<PieceTrie> UserDefined(const std::vector<BpePiece>& pieces) {
+  std::vector<std::string> texts(pieces.size());
+  bool has_any = false;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].type != BpePieceType::kUserDefined) continue;
+    texts[i] = pieces[i].text;
+    has_any = true;
+  }
+  return has_any ? std::optional<PieceTrie>(std::in_place, texts) : std::nullopt;
+}
+
 }  // namespace
 }  // namespace internal
 
@@ -190,6 +211,7 @@ StatusOr<BpeModel> BpeModel::FromVocabulary(BpeVocabulary vocabulary) {
   tables->hash = internal::HashVocabulary(tables->vocabulary, ranks);
   const internal::SymbolOfText symbols = internal::NumberSymbols(*tables);
   tables->pairs = internal::MakePairs(tables->vocabulary, symbols, ranks);
+  tables->user_defined = internal::UserDefined(pieces);
   for (size_t i = 0; i < pieces.size(); ++i) {
     if (pieces[i].type != BpePieceType::kByte) continue;
     const size_t byte = std::stoul(pieces[i].text.substr(3, 2), nullptr, 16);

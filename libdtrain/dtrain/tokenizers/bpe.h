@@ -33,8 +33,15 @@ class WordCache;
 struct BpeScratch;
 }  // namespace internal
 
-// The values are those of the file format.
-enum class BpePieceType : uint8_t { kNormal = 1, kUnknown = 2, kControl = 3, kByte = 6 };
+// The values are those of the file format. A user-defined piece is one wherever its text occurs: it
+// is not merged with its neighbours, and the longest one counts.
+enum class BpePieceType : uint8_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kByte = 6
+};
 
 // An entry of the vocabulary.
 struct BpePiece {
@@ -63,8 +70,8 @@ struct BpeEncodeOptions {
 // Immutable, and safe to share between threads. Copies share their tables.
 class BpeModel {
  public:
-  // Returns DataError, naming the piece, if a piece is empty, duplicate or not UTF-8, or a byte
-  // piece is missing.
+  // Returns DataError, naming the piece, if a piece is empty, duplicate or not UTF-8, a byte piece
+  // is missing, or a user-defined piece has a space.
   static StatusOr<BpeModel> FromVocabulary(BpeVocabulary vocabulary);
 
   // Reads a SentencePiece BPE model file, written by us or by others with normalisation "identity".

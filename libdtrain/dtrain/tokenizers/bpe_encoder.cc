@@ -15,14 +15,21 @@ namespace dtrain {
 namespace internal {
 namespace {
 
-void SplitIntoCharacters(const BpeTables& tables, std::string_view segment, BpeScratch& scratch) {
+// User-defined pieces are symbols as they are: no pair has one.
+void SplitIntoSymbols(const BpeTables& tables, std::string_view segment, BpeScratch& scratch) {
   scratch.symbols.clear();
   DT_CHECK_LT(segment.size(), size_t{INT32_MAX}) << "a line must be shorter than 2 GiB";
   for (size_t begin = 0; begin < segment.size();) {
     size_t size;
     const uint32_t c = DecodeUtf8(segment.substr(begin), size);
-    const int32_t symbol =
+    int32_t symbol =
         c < tables.symbol_of_code_point.size() ? tables.symbol_of_code_point[c] : kNoSymbol;
+    if (tables.user_defined) {
+      tables.user_defined->Walk(segment.substr(begin), [&](size_t bytes, int32_t id) {
+        size = bytes;
+        symbol = id;
+      });
+    }
     const auto index = static_cast<int32_t>(scratch.symbols.size());
     scratch.symbols.push_back(
         {symbol, index - 1, index + 1, static_cast<uint32_t>(begin), static_cast<uint32_t>(size)});
@@ -35,7 +42,7 @@ void SplitIntoCharacters(const BpeTables& tables, std::string_view segment, BpeS
 
 void MergeSegment(const BpeTables& tables, std::string_view segment, MergeDropout* dropout,
                   BpeScratch& scratch) {
-  SplitIntoCharacters(tables, segment, scratch);
+  SplitIntoSymbols(tables, segment, scratch);
   MergeSymbols(tables.pairs, dropout, scratch);
 }
 

@@ -34,11 +34,9 @@ std::string UnsupportedFeature(const spm::Model& model) {
            "options";
   }
   for (const spm::Model::Piece& piece : model.pieces()) {
-    if (piece.type() < 1 || piece.type() > 6 || piece.type() == 4 || piece.type() == 5) {
-      return absl::StrFormat(
-          "has the piece '%s' of type %d; user-defined and unused pieces are "
-          "not supported",
-          piece.piece(), piece.type());
+    if (piece.type() < 1 || piece.type() > 6 || piece.type() == 5) {
+      return absl::StrFormat("has the piece '%s' of type %d; unused pieces are not supported",
+                             piece.piece(), piece.type());
     }
   }
   return {};

@@ -10,6 +10,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/status.h"
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/base/utf8.h"
 #include "dtrain/data/internal/parallel_parts.h"
 #include "dtrain/tokenizers/internal/bpe_text.h"
 #include "dtrain/tokenizers/internal/corpus_words.h"
@@ -77,6 +78,22 @@ WordTable WordCounter::Take() {
 
 namespace {
 
+Status CheckUserDefined(const std::string& text) {
+  static constexpr std::string_view kTaken[] = {"<unk>", "<s>", "</s>", "<pad>"};
+  const bool is_taken = std::find(std::begin(kTaken), std::end(kTaken), text) != std::end(kTaken) ||
+                        (text.size() == 6 && text.starts_with("<0x"));
+  if (is_taken) return UsageError(absl::StrFormat("'%s' has a meaning of its own", text));
+  size_t first = 0;
+  const bool is_long = !text.empty() && IsValidUtf8(text) &&
+                       DecodeUtf8(text, first) != kInvalidCodePoint && text.size() > first;
+  if (!is_long || text.find_first_of(" \t\n\v\f\r") != std::string::npos ||
+      text.find(internal::kMetaspace, 1) != std::string::npos) {
+    return UsageError(absl::StrFormat(
+        "'%s' cannot be a piece: it must have two characters or more, and no white space", text));
+  }
+  return OkStatus();
+}
+
 Status CheckBpeOptions(const BpeTrainerOptions& options) {
   const auto check = [](bool ok, const char* name, const char* range, double value) {
     return ok ? OkStatus()
@@ -87,6 +104,11 @@ Status CheckBpeOptions(const BpeTrainerOptions& options) {
   DT_RETURN_IF_ERROR(check(options.character_coverage > 0.0 && options.character_coverage <= 1.0,
                            "character_coverage", "above 0 and at most 1",
                            options.character_coverage));
+  for (const std::string& text : options.user_defined) {
+    DT_RETURN_IF_ERROR(CheckUserDefined(text));
+    if (std::count(options.user_defined.begin(), options.user_defined.end(), text) == 1) continue;
+    return UsageError(absl::StrFormat("'%s' is given twice as a piece", text));
+  }
   return check(options.min_frequency >= 1, "min_frequency", "at least 1",
                static_cast<double>(options.min_frequency));
 }
@@ -121,6 +143,9 @@ StatusOr<BpeModel> LearnBpe(WordCounter& counter, const BpeTrainerOptions& optio
   pieces = {{"<unk>", BpePieceType::kUnknown},
             {"<s>", BpePieceType::kControl},
             {"</s>", BpePieceType::kControl}};
+  for (const std::string& text : options.user_defined) {
+    pieces.push_back({text, BpePieceType::kUserDefined});
+  }
   for (int byte = 0; options.byte_fallback && byte < 256; ++byte) {
     pieces.push_back({absl::StrFormat("<0x%02X>", byte), BpePieceType::kByte});
   }
@@ -133,6 +158,11 @@ StatusOr<BpeModel> LearnBpe(WordCounter& counter, const BpeTrainerOptions& optio
   }
   std::vector<std::string> texts =
       LearnMerges(words, characters, static_cast<size_t>(options.vocab_size) - needed, options);
+  // No text leads to a merged piece that is user-defined, too.
+  std::erase_if(texts, [&](const std::string& text) {
+    return std::find(options.user_defined.begin(), options.user_defined.end(), text) !=
+           options.user_defined.end();
+  });
   for (const uint32_t c : characters) AppendUtf8(c, texts.emplace_back());
   // Merges by rank, then characters: the order of spm_train.
   for (size_t i = 0; i < texts.size(); ++i) {

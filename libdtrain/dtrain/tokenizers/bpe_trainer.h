@@ -48,6 +48,10 @@ struct BpeTrainerOptions {
   bool split_digits = false;
   // Adds 256 byte pieces, so that every text can be encoded.
   bool byte_fallback = false;
+  // User-defined pieces, which follow <unk>, <s> and </s>: marks that the corpus need not have.
+  // Each is different, and has at least two characters but no white space. U+2581 may be the first
+  // of them: then the piece is one at the beginning of words only.
+  std::vector<std::string> user_defined = {};
 };
 
 // Calls add(word) for each word of `lines`. Several calls may run at the same time.

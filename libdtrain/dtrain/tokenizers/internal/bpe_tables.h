@@ -6,23 +6,26 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "dtrain/tokenizers/bpe.h"
 #include "dtrain/tokenizers/internal/pair_merging.h"
+#include "dtrain/tokenizers/internal/piece_trie.h"
 
 namespace dtrain::internal {
 
-// A symbol is the id of a normal piece. Numbers from pieces.size() on are characters that occur in
-// pieces but are not pieces themselves, which happens only in models of others. Such a symbol can
-// merge, but alone it is unknown.
+// A symbol is the id of a normal or user-defined piece. Numbers from pieces.size() on are
+// characters that occur in pieces but are not pieces themselves, which happens only in models of
+// others. Such a symbol can merge, but alone it is unknown.
 struct BpeTables {
   BpeVocabulary vocabulary;
   std::vector<int32_t> symbol_of_code_point;  // kNoSymbol for code points beyond its end
   PairTable pairs{0};
   std::array<int32_t, 256> byte_ids{};
+  std::optional<PieceTrie> user_defined;  // absent if there is no such piece
   // True if U+2581 is a piece and occurs only at the beginning of pieces, so that words can be
   // encoded one by one. False only in models of others.
   bool words_are_independent = true;

@@ -67,10 +67,12 @@ Json Merges(const BpeModel& tokenizer) {
   return json;
 }
 
-Json SpecialToken(int32_t id, std::string_view text) {
-  return {{"id", id},        {"content", text},     {"single_word", false}, {"lstrip", false},
-          {"rstrip", false}, {"normalized", false}, {"special", true}};
+Json AddedToken(int32_t id, std::string_view text, bool special) {
+  return {{"id", id},        {"content", text},     {"single_word", false}, {"lstrip", !special},
+          {"rstrip", false}, {"normalized", false}, {"special", special}};
 }
+
+Json SpecialToken(int32_t id, std::string_view text) { return AddedToken(id, text, true); }
 
 Json Replace(std::string_view pattern, std::string_view content) {
   return {{"type", "Replace"}, {"pattern", {{"Regex", pattern}}}, {"content", content}};
@@ -113,6 +115,21 @@ std::string HfTokenizer(const BpeModel& tokenizer) {
       Json::array({SpecialToken(tokenizer.unk_id(), unknown),
                    SpecialToken(tokenizer.bos_id(), tokenizer.Piece(tokenizer.bos_id())),
                    SpecialToken(end_id, end), SpecialToken(tokenizer.pad_id(), kPad)});
+  Json vocabulary = VocabularyJson(tokenizer);
+  const std::vector<BpePiece>& pieces = tokenizer.vocabulary().pieces;
+  for (size_t id = 0; id < pieces.size(); ++id) {
+    if (pieces[id].type != BpePieceType::kUserDefined) continue;
+    // The beginning of a word is the space before it, which the token swallows.
+    std::string_view text = pieces[id].text;
+    if (text.starts_with(kWordStart)) text.remove_prefix(std::string_view(kWordStart).size());
+    if (!vocabulary.contains(std::string(text))) {
+      vocabulary.erase(pieces[id].text);
+      vocabulary[std::string(text)] = id;
+    } else {
+      text = pieces[id].text;
+    }
+    json["added_tokens"].push_back(AddedToken(static_cast<int32_t>(id), text, false));
+  }
   json["normalizer"] = {{"type", "Sequence"},
                         {"normalizers", {Replace("^ +| +$", ""), Replace(" {2,}", " ")}}};
   json["pre_tokenizer"] = Metaspace();
@@ -132,7 +149,7 @@ std::string HfTokenizer(const BpeModel& tokenizer) {
                    {"fuse_unk", true},
                    {"byte_fallback", byte_fallback},
                    {"ignore_merges", false}};
-  json["model"]["vocab"] = VocabularyJson(tokenizer);
+  json["model"]["vocab"] = std::move(vocabulary);
   json["model"]["merges"] = Merges(tokenizer);
   return internal::JsonText(json) + "\n";
 }
