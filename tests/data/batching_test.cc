@@ -252,6 +252,38 @@ TEST_CASE("with fewer pairs than parts the last parts are empty") {
   CHECK(split[4].empty());
 }
 
+TEST_CASE("a split tells two occurrences of a sample apart") {
+  const Corpus corpus(10);
+  const std::vector<uint32_t> samples = {7, 3, 7, 7};
+  const auto split = SplitByTokens(samples, corpus.lengths(), 2);
+  std::vector<uint32_t> positions = split[0];
+  positions.insert(positions.end(), split[1].begin(), split[1].end());
+  std::sort(positions.begin(), positions.end());
+  CHECK(positions == AllOf(4));
+}
+
+TEST_CASE("an epoch of sources has the samples drawn for it, in an order of its own") {
+  const Corpus corpus(100);
+  SampleLengths lengths = corpus.lengths();
+  const std::vector<SampleSource> sources = {{80, 1.0}, {20, 1.0}};
+  lengths.sources = sources;
+  const BatchOptions options{.tokens_per_batch = 200, .seed = 5};
+  for (const int64_t window : {0, 25}) {
+    BatchOptions own = options;
+    own.length_window = window;
+    std::vector<uint32_t> order = OrderOf(EpochPlan(lengths, own, 3));
+    std::vector<uint32_t> drawn = DrawSamples(sources, 3, {.seed = 5});
+    CHECK(order != drawn);
+    CHECK(order != OrderOf(EpochPlan(lengths, own, 4)));
+    std::sort(order.begin(), order.end());
+    std::sort(drawn.begin(), drawn.end());
+    CHECK(order == drawn);
+  }
+  BatchOptions in_order = options;
+  in_order.shuffle = false;
+  CHECK(OrderOf(EpochPlan(lengths, in_order, 1)) == DrawSamples(sources, 1, {.shuffle = false}));
+}
+
 TEST_CASE("batches of so many samples hold them whatever their lengths") {
   const Corpus corpus(1000);
   const SampleLengths single{.source = corpus.source, .added = 0};

@@ -3,8 +3,6 @@
 #include "dtrain/data/batch_walk.h"
 
 #include <limits>
-#include <unordered_map>
-#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
@@ -13,29 +11,32 @@
 namespace dtrain {
 namespace {
 
-// Computes the number of each sample's first token within an update.
-class TokenNumbers {
+// The samples of an update, with the number of each one's first token within the update.
+class NumberedSamples {
  public:
-  TokenNumbers(std::span<const uint32_t> samples, const SampleLengths& lengths)
-      : has_targets_(!lengths.target.empty()) {
+  // Both must outlive this.
+  NumberedSamples(std::span<const uint32_t> samples, const SampleLengths& lengths)
+      : samples_(samples), has_targets_(!lengths.target.empty()) {
     constexpr int64_t kLast = std::numeric_limits<int32_t>::max();
     first_.reserve(samples.size());
     int64_t source = 0;
     int64_t target = 0;
     for (const uint32_t sample : samples) {
       // In an update of more than 2^31 tokens some tokens share a number, which is harmless.
-      first_[sample] = {static_cast<int32_t>(source & kLast), static_cast<int32_t>(target & kLast)};
+      first_.push_back(
+          {static_cast<int32_t>(source & kLast), static_cast<int32_t>(target & kLast)});
       source += lengths.SourceTokens(sample);
       target += lengths.TargetTokens(sample);
     }
   }
 
-  BatchPart Number(std::vector<uint32_t> samples) const {
-    BatchPart part{.samples = std::move(samples)};
-    for (const uint32_t sample : part.samples) {
-      const First& first = first_.at(sample);
-      part.source_numbers.push_back(first.source);
-      if (has_targets_) part.target_numbers.push_back(first.target);
+  // The samples at some positions.
+  BatchPart At(std::span<const uint32_t> positions) const {
+    BatchPart part;
+    for (const uint32_t position : positions) {
+      part.samples.push_back(samples_[position]);
+      part.source_numbers.push_back(first_[position].source);
+      if (has_targets_) part.target_numbers.push_back(first_[position].target);
     }
     return part;
   }
@@ -45,8 +46,9 @@ class TokenNumbers {
     int32_t source = 0;
     int32_t target = 0;
   };
+  std::span<const uint32_t> samples_;
   bool has_targets_;
-  std::unordered_map<uint32_t, First> first_;
+  std::vector<First> first_;
 };
 
 }  // namespace
@@ -71,11 +73,11 @@ BatchShare BatchWalk::Next() {
   batch.samples = plan_->BatchFrom(cursor_.sample);
   // Part p is micro-batch p / ranks of rank p % ranks. So a small last batch is spread over the
   // ranks.
-  auto parts = SplitByTokens(batch.samples, lengths_, share_.num_ranks * share_.accumulation);
-  const TokenNumbers numbers(batch.samples, lengths_);
+  const auto parts = SplitByTokens(batch.samples, lengths_, share_.num_ranks * share_.accumulation);
+  const NumberedSamples samples(batch.samples, lengths_);
   for (int micro = 0; micro < share_.accumulation; ++micro) {
     const int part = micro * share_.num_ranks + share_.rank;
-    batch.parts.push_back(numbers.Number(std::move(parts[static_cast<size_t>(part)])));
+    batch.parts.push_back(samples.At(parts[static_cast<size_t>(part)]));
   }
   cursor_.sample += static_cast<int64_t>(batch.samples.size());
   if (cursor_.sample == plan_->num_samples()) cursor_ = {.epoch = cursor_.epoch + 1};

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "dtrain/base/check.h"
-#include "dtrain/base/random.h"
+#include "dtrain/data/internal/shuffle.h"
 
 namespace dtrain {
 namespace {
@@ -17,15 +17,6 @@ namespace {
 // Sites of the random streams for samples and for batches.
 constexpr uint32_t kSampleSite = 0x53414D50;
 constexpr uint32_t kBatchSite = 0x42415443;
-
-// The Fisher-Yates shuffle.
-template <typename T>
-void Shuffle(std::vector<T>& items, const RandomKey& key) {
-  RandomStream random(key);
-  for (size_t i = items.size(); i > 1; --i) {
-    std::swap(items[i - 1], items[random.NextBelow(static_cast<uint32_t>(i))]);
-  }
-}
 
 int64_t Cost(const SampleLengths& lengths, uint32_t i, BudgetUnit unit) {
   const int64_t source = lengths.SourceTokens(i);
@@ -84,10 +75,15 @@ BatchOptions BudgetOf(const SampleOrder& order) {
           .length_window = order.length_window};
 }
 
-// Samples of equal work keep their order.
-void SortLongestFirst(const SampleLengths& lengths, std::vector<uint32_t>& samples) {
-  std::stable_sort(samples.begin(), samples.end(),
-                   [&](uint32_t a, uint32_t b) { return lengths.Work(a) > lengths.Work(b); });
+// Positions in `samples`, the longest first. Samples of equal work keep their order.
+std::vector<uint32_t> LongestFirst(std::span<const uint32_t> samples,
+                                   const SampleLengths& lengths) {
+  std::vector<uint32_t> positions(samples.size());
+  std::iota(positions.begin(), positions.end(), 0u);
+  std::stable_sort(positions.begin(), positions.end(), [&](uint32_t a, uint32_t b) {
+    return lengths.Work(samples[a]) > lengths.Work(samples[b]);
+  });
+  return positions;
 }
 
 // Gives each item to the part with the least work so far; of equal parts, to the first.
@@ -130,16 +126,24 @@ EpochPlan::EpochPlan(const SampleLengths& lengths, const BatchOptions& options, 
   DT_CHECK_GE(options.samples_per_batch, 0);
   DT_CHECK_GT(options.tokens_per_batch, 0);
   DT_CHECK_GE(order.length_window, 0);
-  order_.resize(static_cast<size_t>(lengths.size()));
-  std::iota(order_.begin(), order_.end(), 0u);
-  const auto step = static_cast<uint32_t>(epoch);
-  if (order.shuffle) Shuffle(order_, {.seed = order.seed, .step = step, .site = kSampleSite});
+  if (lengths.sources.empty()) {
+    order_.resize(static_cast<size_t>(lengths.size()));
+    std::iota(order_.begin(), order_.end(), 0u);
+  } else {
+    order_ = DrawSamples(lengths.sources, epoch, {.shuffle = order.shuffle, .seed = order.seed});
+    DT_CHECK_EQ(num_samples(), lengths.size());
+  }
+  if (order.shuffle) {
+    internal::Shuffle(
+        std::span(order_),
+        {.seed = order.seed, .step = static_cast<uint32_t>(epoch), .site = kSampleSite});
+  }
   if (order.length_window > 0) SortWindows(lengths, order.length_window, order_);
   // Otherwise batches would follow each other in order of length.
   const bool mixes_batches = order.shuffle && order.length_window > 0;
   if (mixes_batches) {
     starts_ = CutBatches(lengths, BudgetOf(order), order_);
-    ShuffleBatches({.seed = order.seed, .step = step, .site = kBatchSite});
+    ShuffleBatches(order.seed, epoch);
   }
   const bool is_own = order == SampleOrderOf(options);
   if (mixes_batches && is_own) return;
@@ -148,10 +152,11 @@ EpochPlan::EpochPlan(const SampleLengths& lengths, const BatchOptions& options, 
   starts_ = CutBatches(lengths, budget, order_);
 }
 
-void EpochPlan::ShuffleBatches(const RandomKey& key) {
+void EpochPlan::ShuffleBatches(uint64_t seed, int64_t epoch) {
   std::vector<int64_t> batches(static_cast<size_t>(num_batches()));
   std::iota(batches.begin(), batches.end(), int64_t{0});
-  Shuffle(batches, key);
+  internal::Shuffle(std::span(batches),
+                    {.seed = seed, .step = static_cast<uint32_t>(epoch), .site = kBatchSite});
   std::vector<uint32_t> order;
   std::vector<int64_t> starts = {0};
   order.reserve(order_.size());
@@ -182,12 +187,10 @@ int64_t EpochPlan::NumBatchesFrom(int64_t cursor) const {
 
 std::vector<std::vector<uint32_t>> SplitByTokens(std::span<const uint32_t> samples,
                                                  const SampleLengths& lengths, int parts) {
-  std::vector<uint32_t> longest_first(samples.begin(), samples.end());
-  SortLongestFirst(lengths, longest_first);
   std::vector<std::vector<uint32_t>> result(static_cast<size_t>(parts));
   LightestPart lightest(parts);
-  for (const uint32_t sample : longest_first) {
-    result[lightest.Take(lengths.Work(sample))].push_back(sample);
+  for (const uint32_t position : LongestFirst(samples, lengths)) {
+    result[lightest.Take(lengths.Work(samples[position]))].push_back(position);
   }
   return result;
 }
@@ -197,9 +200,9 @@ std::vector<std::vector<uint32_t>> EvaluationBatches(const SampleLengths& length
                                                      int num_ranks, BudgetUnit unit) {
   DT_CHECK_GT(tokens_per_batch, 0);
   DT_CHECK(rank >= 0 && rank < num_ranks) << "rank " << rank << " of " << num_ranks;
-  std::vector<uint32_t> order(static_cast<size_t>(lengths.size()));
-  std::iota(order.begin(), order.end(), 0u);
-  SortLongestFirst(lengths, order);
+  std::vector<uint32_t> all(static_cast<size_t>(lengths.size()));
+  std::iota(all.begin(), all.end(), 0u);
+  const std::vector<uint32_t> order = LongestFirst(all, lengths);
   std::vector<std::vector<uint32_t>> own;
   LightestPart lightest(num_ranks);
   for (size_t begin = 0; begin < order.size();) {

@@ -3,14 +3,14 @@
 //
 //   const EpochPlan plan(lengths, options, epoch);             // the same on every rank
 //   std::span<const uint32_t> batch = plan.BatchFrom(cursor);  // samples of one update, all ranks
-//   auto parts = SplitByTokens(batch, lengths, ranks * accumulation);
+//   auto parts = SplitByTokens(batch, lengths, ranks * accumulation);  // positions in the batch
 //   cursor += batch.size();
 //
 // Each update uses one global batch, limited by a number of tokens or samples over all ranks. So
 // the order of samples and the updates do not depend on the number of ranks. A run only needs to
-// remember (epoch, cursor, SampleOrder). Every sample occurs once per epoch. If a run resumes in
-// the middle of an epoch with other options, that epoch keeps its order. The last batch of an epoch
-// holds the remaining samples.
+// remember (epoch, cursor, SampleOrder). Every sample occurs once per epoch, unless samples come
+// from sources with weights (source_mix.h). If a run resumes in the middle of an epoch with other
+// options, that epoch keeps its order. The last batch of an epoch holds the remaining samples.
 //
 // Batches are not padded, so their samples need not have similar lengths. By default samples are
 // chosen at random, which trains best, and the split among ranks balances the work.
@@ -22,7 +22,7 @@
 #include <span>
 #include <vector>
 
-#include "dtrain/base/random.h"
+#include "dtrain/data/source_mix.h"
 
 namespace dtrain {
 
@@ -58,6 +58,9 @@ struct SampleLengths {
   LengthView source;       // lengths of the source, or of the only sequence
   LengthView target = {};  // empty if samples are single sequences
   int32_t added = 1;       // tokens that packing adds to each sequence (end of sentence)
+  // The sources that follow one another in the samples, if epochs mix them by their weights. Empty:
+  // every sample occurs once per epoch.
+  std::span<const SampleSource> sources = {};
 
   int64_t size() const { return source.size(); }
   int64_t SourceTokens(int64_t i) const { return source[i] + added; }
@@ -126,14 +129,15 @@ class EpochPlan {
   int64_t NumBatchesFrom(int64_t cursor) const;
 
  private:
-  void ShuffleBatches(const RandomKey& key);
+  void ShuffleBatches(uint64_t seed, int64_t epoch);
 
   std::vector<uint32_t> order_;
   std::vector<int64_t> starts_;
 };
 
 // Splits samples into `parts` lists of about equal work, each with its longest samples first. The
-// result is the same everywhere. With fewer samples than parts, the last lists are empty.
+// lists hold positions in `samples`, which may hold a sample twice. The result is the same
+// everywhere. With fewer samples than parts, the last lists are empty.
 std::vector<std::vector<uint32_t>> SplitByTokens(std::span<const uint32_t> samples,
                                                  const SampleLengths& lengths, int parts);
 

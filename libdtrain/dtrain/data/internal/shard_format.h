@@ -56,7 +56,8 @@ struct TokenShardHeader {
   int64_t source_tokens = 0;
   int64_t target_tokens = 0;
   uint32_t body_crc = 0;  // CRC32C of all bytes after the header
-  uint8_t reserved[52] = {};
+  uint32_t sources = 0;   // 0: the pairs are of one source
+  uint8_t reserved[48] = {};
   uint32_t padding = 0;
   uint32_t header_crc = 0;  // CRC32C of all bytes before it
 };
