@@ -40,6 +40,9 @@ struct PrepareFlags {
       {"train_tmx", "training text, translation memories: FILE,..."},
       {"train_jsonl", "training text, JSON lines with a text for each language: FILE,..."},
       {"train_prefix", "training text, PREFIX.en and PREFIX.de by the two languages: PREFIX,..."},
+      {"sources",
+       "training texts with weights and tags, instead: '{tsv: \"FILE\" weight: 2}', given once for "
+       "each"},
       {"source_language", "of translation memories, JSON lines and prefixes"},
       {"target_language", "of translation memories, JSON lines and prefixes"},
       {"dev_source", "dev text, source side"},
@@ -109,7 +112,8 @@ Status NamingFlags(const Status& status, const PrepareFlags& flags) {
 
 Status ApplyFlags(const PrepareFlags& flags, proto::NmtConfig& config) {
   for (const FieldFlag& flag : flags.fields) {
-    const bool is_list = std::string_view(flag.field).starts_with("train_");
+    const std::string_view name = flag.field;
+    const bool is_list = name.starts_with("train_") || name == "sources";
     if (flag.values.size() > 1 && !is_list) {
       return UsageError(absl::StrFormat("--%s is given twice", PrepareFlags::FlagName(flag)));
     }
@@ -158,7 +162,7 @@ Status ParsePrepareFlags(int argc, char** argv, FlagSet& set, PrepareFlags& flag
   if (!HasTrainingText(config.data())) {
     return UsageError(
         "no training text: give --train_source and --train_target, or --train_tsv, --train_tmx, "
-        "--train_jsonl or --train_prefix");
+        "--train_jsonl or --train_prefix, or --sources");
   }
   DT_RETURN_IF_ERROR(NamingFlags(ValidateDataConfig(config.data()), flags));
   flags.options = PrepareOptionsOf(config.data(), positional.front());

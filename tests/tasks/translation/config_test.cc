@@ -82,6 +82,12 @@ TEST_CASE("fields that contradict each other are named") {
       {{"data.train_source=/a.en,/b.en", "data.train_target=/a.de"},
        "data.train_source lists 2 files and data.train_target 1"},
       {{"data.train_source=/a", "data.train_target=/b", "data.train_tsv=/c"}, "not both"},
+      {{R"(data.sources={tsv: "/a"})", "data.train_tsv=/c"},
+       "data.sources is all of the training text: name the files of data.train_source"},
+      {{R"(data.sources=[{tsv: "/a"}, {source: "/a.en"}])"},
+       "data.sources, item 2: source lists 1 files and target 0; they must pair up"},
+      {{"data.sources={weight: 2}"}, "data.sources, item 1: names no text"},
+      {{R"(data.sources={tsv: "/a" tag: "a b"})"}, "data.sources, item 1: tag has white space"},
       {{"data.dev_source=/a.en"}, "set data.dev_target"},
       {{"data.test_target=/a.en"}, "set data.test_source"},
       {{"data.dev_tsv=/a.tsv", "data.dev_target=/a.de"},
@@ -205,6 +211,29 @@ TEST_CASE("each type of optimizer is its update rule") {
   CHECK(of(Config::adamw).trust_ratio == Ratio::kNone);
   CHECK(of(Config::lamb).trust_ratio == Ratio::kDecayed);
   CHECK(of(Config::nvlamb).trust_ratio == Ratio::kAll);
+}
+
+TEST_CASE("sources are read in their order, each with its files, weight and tag") {
+  proto::NmtConfig config;
+  const ConfigSources overrides{
+      .files = {},
+      .overrides = {R"(data.sources=[{source: ["/a.en", "/b.en"] target: ["/a.de", "/b.de"]},)"
+                    R"( {tsv: "/c.tsv" weight: 3 tag: "<c>"}])"}};
+  REQUIRE(LoadConfig(overrides, config).ok());
+  CHECK(HasTrainingText(config.data()));
+  REQUIRE(ValidateDataConfig(config.data()).ok());
+  const PrepareOptions options = PrepareOptionsOf(config.data(), "/out");
+  REQUIRE(options.train.size() == 3);
+  CHECK(options.train[1].source == "/b.en");
+  CHECK(options.train[1].target == "/b.de");
+  CHECK(options.train[2].source == "/c.tsv");
+  REQUIRE(options.sources.size() == 2);
+  CHECK(options.sources[0].num_inputs == 2);
+  CHECK(options.sources[0].weight == 1.0);
+  CHECK(options.sources[0].tag.empty());
+  CHECK(options.sources[1].num_inputs == 1);
+  CHECK(options.sources[1].weight == 3.0);
+  CHECK(options.sources[1].tag == "<c>");
 }
 
 TEST_CASE("a run without data says which fields to set") {

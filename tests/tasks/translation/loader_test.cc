@@ -151,6 +151,74 @@ TEST_CASE("a run continues at its cursor on another number of ranks") {
         std::vector<std::set<int64_t>>(updates.begin() + 2, updates.end()));
 }
 
+// 90 pairs of one source, and 10 of another that is as heavy.
+TokenShard MakeMix(const TemporaryFolder& dir) {
+  const std::string path = dir.File("mix.bin");
+  StatusOr<TokenShardWriter> writer = TokenShardWriter::Create(path, {.vocab_size = 1000});
+  REQUIRE(writer.ok());
+  for (int i = 0; i < 100; ++i) {
+    if (i == 0 || i == 90) writer->BeginSource(2.5);
+    const std::vector<int32_t> source(static_cast<size_t>(1 + i % 7), 2 + i);
+    const std::vector<int32_t> target(static_cast<size_t>(1 + i % 5), 3 + i);
+    REQUIRE(writer->Add(source, target).ok());
+  }
+  REQUIRE(writer->Finish().ok());
+  StatusOr<TokenShard> shard = TokenShard::Open(path);
+  REQUIRE(shard.ok());
+  return *std::move(shard);
+}
+
+// The pairs of each update of an epoch, all ranks together: index, and number of the first token.
+using NumberedPairs = std::vector<std::pair<int64_t, int32_t>>;
+std::vector<NumberedPairs> UpdatesOfMix(const TokenShard& shard, const DataPosition& start,
+                                        int num_ranks, int accumulation) {
+  std::vector<NumberedPairs> updates;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    BatchLoader loader = *BatchLoader::Create(shard, Options(rank, num_ranks, accumulation), start);
+    LoadedBatch batch;
+    for (size_t step = 0; batch.next.epoch == 0; ++step) {
+      if (rank == 0) updates.emplace_back();
+      batch = loader.Next();
+      for (const PairBatch& micro : batch.micro_batches) {
+        for (size_t i = 0; i < micro.sample_indices.size(); ++i) {
+          updates.at(step).emplace_back(micro.sample_indices[i], micro.source.first_numbers()[i]);
+        }
+      }
+    }
+  }
+  for (NumberedPairs& update : updates) std::sort(update.begin(), update.end());
+  return updates;
+}
+
+TEST_CASE("sources are mixed by weight, the same for any number of ranks and after any stop") {
+  const TemporaryFolder dir;
+  const TokenShard shard = MakeMix(dir);
+  const std::vector<NumberedPairs> updates = UpdatesOfMix(shard, {}, 1, 1);
+  CHECK(updates == UpdatesOfMix(shard, {}, 2, 1));
+  CHECK(updates == UpdatesOfMix(shard, {}, 3, 2));
+  int64_t pairs = 0;
+  int64_t heavy = 0;
+  bool has_twice = false;
+  for (const NumberedPairs& update : updates) {
+    std::set<int64_t> indices;
+    std::set<int32_t> numbers;
+    for (const auto& [index, number] : update) {
+      ++pairs;
+      heavy += index >= 90 ? 1 : 0;
+      has_twice = has_twice || !indices.insert(index).second;
+      CHECK(numbers.insert(number).second);  // of a pair that is there twice, too
+    }
+  }
+  CHECK(pairs == 100);
+  CHECK(heavy == 50);
+  REQUIRE(has_twice);
+  BatchLoader loader = *BatchLoader::Create(shard, Options());
+  loader.Next();
+  const DataPosition cursor = loader.Next().next;
+  CHECK(UpdatesOfMix(shard, cursor, 3, 1) ==
+        std::vector<NumberedPairs>(updates.begin() + 2, updates.end()));
+}
+
 TEST_CASE("an epoch has all tokens once, and another epoch follows it") {
   const TemporaryFolder dir;
   const TokenShard shard = MakeShard(dir, 31);

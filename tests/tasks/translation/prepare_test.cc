@@ -320,6 +320,122 @@ TEST_CASE("dev and test are held out of train where they are not given") {
   }
 }
 
+// Two texts of 200 pairs, of which 50 pairs are in both; the second has a tag.
+struct MixedCorpus : Corpus {
+  MixedCorpus() {
+    options.train = {
+        {dir.Write("a.en", Text(0, 200, false)), dir.Write("a.de", Text(0, 200, true))},
+        {dir.Write("b.en", Text(150, 350, false)), dir.Write("b.de", Text(150, 350, true))}};
+    options.sources = {{.weight = 1.0}, {.weight = 3.0, .tag = "<b>"}};
+  }
+};
+
+TEST_CASE("sources keep their pairs and weights, and tags are pieces before their sentences") {
+  MixedCorpus corpus;
+  const StatusOr<PrepareReport> report = PrepareParallelCorpus(corpus.options);
+  REQUIRE(std::string(report.status().message()) == "");
+  REQUIRE(report->sources.size() == 2);
+  CHECK(report->sources[0].pairs == 200);
+  CHECK(report->sources[1].pairs == 200);
+  CHECK(report->sources[1].pairs_per_epoch == 300);
+  CHECK_THAT(report->Describe(),
+             Catch::Contains("source 2: 200 pairs, weight 3, tag <b>: 300 of an epoch's 400 pairs, "
+                             "each 1.50 times\n"));
+  const StatusOr<TokenShard> train = TokenShard::Open(corpus.Out("train.bin"));
+  REQUIRE(train.ok());
+  REQUIRE(train->sources().size() == 2);
+  CHECK(train->sources()[0] == SampleSource{200, 1.0});
+  CHECK(train->sources()[1] == SampleSource{200, 3.0});
+  const BpeModel model = BpeModel::Load(corpus.Out("vocab.spm")).value();
+  std::vector<int32_t> plain;
+  std::vector<int32_t> tagged;
+  train->AppendSource(170, plain);
+  train->AppendSource(220, tagged);  // the same pair of the other source
+  CHECK(plain == model.Encode(Sentence(170, false)));
+  CHECK(tagged == model.Encode("<b> " + Sentence(170, false)));
+  REQUIRE(tagged.size() == plain.size() + 1);
+  CHECK(model.Piece(tagged[0]) == "\u2581<b>");
+  CHECK(std::equal(plain.begin(), plain.end(), tagged.begin() + 1));
+  // What was made is found again.
+  const StatusOr<PrepareReport> again = PrepareParallelCorpus(corpus.options);
+  REQUIRE(again.ok());
+  CHECK(again->reused);
+  CHECK(again->Describe().find("300 of an epoch's 400 pairs") != std::string::npos);
+}
+
+TEST_CASE("data of other weights, tags or divisions is not taken for that of these sources") {
+  MixedCorpus corpus;
+  REQUIRE(PrepareParallelCorpus(corpus.options).ok());
+  PrepareOptions other = corpus.options;
+  other.sources[1].weight = 2.0;
+  CheckRefused(other, ExitCode::kUsage, {"data.sources, item 2: weight is 3 there, 2 now"});
+  other = corpus.options;
+  other.sources[1].tag = "<c>";
+  CheckRefused(other, ExitCode::kUsage, {"data.sources, item 2: tag is <b> there, <c> now"});
+  other = corpus.options;
+  other.sources = {};
+  CheckRefused(other, ExitCode::kUsage, {"data.sources, item 1: files is 1 there, absent now"});
+}
+
+TEST_CASE("pairs held out of a source have its tag, and no source has them") {
+  MixedCorpus corpus;
+  corpus.options.dev = {};
+  corpus.options.hold_out_dev = 20;
+  const StatusOr<PrepareReport> report = PrepareParallelCorpus(corpus.options);
+  REQUIRE(report.ok());
+  CHECK(report->dev.pairs == 20);
+  const std::string dev = ReadTestFile(corpus.Out("dev.src"));
+  const std::string references = ReadTestFile(corpus.Out("dev.ref"));
+  CHECK(dev.find("<b> ") != std::string::npos);
+  const auto& overlap = report->cleaning.entry(DropReason::kEvaluationOverlap);
+  CHECK(overlap.pairs >= 20);
+  CHECK(report->train.pairs == 400 - overlap.pairs);
+  // A dev set that the user gives with tags is compared without them.
+  PrepareOptions given = corpus.options;
+  given.dev = {corpus.dir.Write("tagged.en", dev), corpus.dir.Write("tagged.de", references)};
+  given.output_dir = corpus.dir.File("given");
+  const StatusOr<PrepareReport> tagged = PrepareParallelCorpus(given);
+  REQUIRE(tagged.ok());
+  CHECK(tagged->cleaning.entry(DropReason::kEvaluationOverlap).pairs == overlap.pairs);
+}
+
+TEST_CASE("sources that cannot be mixed are named") {
+  MixedCorpus corpus;
+  REQUIRE(PrepareParallelCorpus(corpus.options).ok());
+  const std::string vocabulary = corpus.Out("vocab.spm");
+  corpus.options.output_dir = corpus.dir.File("other");
+  PrepareOptions other = corpus.options;
+  other.sources[0].weight = 0.0;
+  CheckRefused(other, ExitCode::kUsage,
+               {"data.sources, item 1 (", "a.en): weight is 0; it must be above 0"});
+  other = corpus.options;
+  other.sources[1].tag = "in two";
+  CheckRefused(other, ExitCode::kUsage, {"item 2", "tag 'in two' has white space"});
+  other = corpus.options;
+  other.sources[1].tag = "</s>";
+  CheckRefused(other, ExitCode::kUsage, {"item 2", "tag '</s>' has a meaning of its own"});
+  other.sources[1].tag = "house";
+  CheckRefused(other, ExitCode::kUsage, {"item 2", "tag 'house' could be ordinary text"});
+  other = corpus.options;
+  other.sources[0].weight = 1e-5;
+  CheckRefused(other, ExitCode::kData,
+               {"item 1", "weight 1e-05 gives it none of the 400 pairs of an epoch"});
+  other = corpus.options;
+  other.train[1] = {corpus.dir.Write("none.tsv", "")};
+  CheckRefused(other, ExitCode::kData, {"data.sources, item 2 (", "none.tsv): no pair"});
+  other = corpus.options;
+  other.train[1].target = corpus.dir.Write("short.de", Text(150, 300, true));
+  CheckRefused(other, ExitCode::kData, {"b.en", "short.de", "200", "150"});
+  // The vocabulary that was learned for these sources has their tag, but no other.
+  other = corpus.options;
+  other.model_path = vocabulary;
+  CHECK(PrepareParallelCorpus(other).ok());
+  other.output_dir = corpus.dir.File("third");
+  other.sources[1].tag = "<unheard>";
+  CheckRefused(other, ExitCode::kUsage,
+               {"data.sources, item 2 (", "tag '<unheard>' is not a piece of the vocabulary"});
+}
+
 TEST_CASE("a vocabulary that a small text cannot fill says so") {
   Corpus corpus;
   corpus.options.bpe.vocab_size = 5000;

@@ -116,6 +116,43 @@ TEST_CASE("files that are no shard of this vocabulary are refused") {
                {.vocab_hash = 0xDEF});
 }
 
+TEST_CASE("a shard has the sources of its pairs, if there are several") {
+  const TemporaryFolder dir;
+  const auto write = [&](const std::vector<SampleSource>& sources) {
+    StatusOr<TokenShardWriter> writer = TokenShardWriter::Create(dir.File("mix"), kInfo);
+    REQUIRE(writer.ok());
+    for (const SampleSource& source : sources) {
+      writer->BeginSource(source.weight);
+      for (int64_t i = 0; i < source.samples; ++i) REQUIRE(writer->Add(Ids{1, 2}, Ids{3}).ok());
+    }
+    REQUIRE(writer->Finish().ok());
+    return dir.File("mix");
+  };
+  const std::vector<SampleSource> sources = {{2, 0.5}, {5, 3.0}, {1, 1.0}};
+  const std::string path = write(sources);
+  const StatusOr<TokenShard> shard = TokenShard::Open(path);
+  REQUIRE(shard.ok());
+  CHECK(shard->size() == 8);
+  CHECK(std::vector<SampleSource>(shard->sources().begin(), shard->sources().end()) == sources);
+  const uint32_t crc = shard->content_crc();
+  std::string bad = ReadTestFile(path);
+  bad[bad.size() - 16] = 2;  // pairs of the last source
+  CheckRefused(dir.Write("more", bad), "sources of its pairs", {.verify_checksum = false});
+  bad[bad.size() - 16] = 1;
+  bad[bad.size() - 1] |= '\x80';  // sign of its weight
+  CheckRefused(dir.Write("sign", bad), "sources of its pairs", {.verify_checksum = false});
+  // Other weights are other content.
+  CHECK(TokenShard::Open(write({{2, 0.5}, {5, 2.0}, {1, 1.0}}))->content_crc() != crc);
+  CHECK(TokenShard::Open(write({{8, 0.5}}))->sources().empty());
+  // A source without a pair is a mistake of the program.
+  StatusOr<TokenShardWriter> empty = TokenShardWriter::Create(dir.File("empty"), kInfo);
+  REQUIRE(empty.ok());
+  empty->BeginSource(1.0);
+  REQUIRE(empty->Add(Ids{1}, Ids{2}).ok());
+  empty->BeginSource(1.0);
+  CHECK_THROWS_AS(empty->Finish(), CheckError);
+}
+
 TEST_CASE("damaged shards are refused") {
   const TemporaryFolder dir;
   const std::string good = ReadTestFile(WriteShard(dir));

@@ -81,15 +81,47 @@ Status ValidatePreparedAlone(const proto::DataConfig& data) {
   return OkStatus();
 }
 
-}  // namespace
-
-bool HasTrainingText(const proto::DataConfig& data) {
-  return data.train_source_size() + data.train_tsv_size() + data.train_tmx_size() +
-             data.train_jsonl_size() + data.train_prefix_size() >
+// Whether training text is given, apart from data.sources.
+bool HasTrainingLists(const proto::DataConfig& data) {
+  return data.train_source_size() + data.train_target_size() + data.train_tsv_size() +
+             data.train_tmx_size() + data.train_jsonl_size() + data.train_prefix_size() >
          0;
 }
 
+Status ValidateSources(const proto::DataConfig& data) {
+  if (data.sources_size() > 0 && HasTrainingLists(data)) {
+    return UsageError(
+        "data.sources is all of the training text: name the files of data.train_source and of the "
+        "other lists in a source, or leave data.sources out");
+  }
+  for (int i = 0; i < data.sources_size(); ++i) {
+    const proto::DataSource& source = data.sources(i);
+    const std::string name = absl::StrFormat("data.sources, item %d: ", i + 1);
+    if (source.source_size() != source.target_size()) {
+      return UsageError(absl::StrFormat("%ssource lists %d files and target %d; they must pair up",
+                                        name, source.source_size(), source.target_size()));
+    }
+    if (source.source_size() + source.tsv_size() + source.tmx_size() + source.jsonl_size() +
+            source.prefix_size() ==
+        0) {
+      return UsageError(name +
+                        "names no text: set source and target, or tsv, tmx, jsonl or prefix");
+    }
+    if (source.tag().find_first_of(" \t\n\v\f\r") != std::string::npos) {
+      return UsageError(name + "tag has white space; it must be one word");
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+bool HasTrainingText(const proto::DataConfig& data) {
+  return HasTrainingLists(data) || data.sources_size() > 0;
+}
+
 Status ValidateDataConfig(const proto::DataConfig& data) {
+  DT_RETURN_IF_ERROR(ValidateSources(data));
   if (data.train_source_size() != data.train_target_size()) {
     return UsageError(absl::StrFormat(
         "data.train_source lists %d files and data.train_target %d; they must pair up",
@@ -102,7 +134,7 @@ Status ValidateDataConfig(const proto::DataConfig& data) {
     return UsageError(
         "no training data is given: set data.prepared to a directory written by `dtrain prepare`, "
         "or data.train_source and data.train_target, or data.train_tsv, train_tmx, train_jsonl or "
-        "train_prefix");
+        "train_prefix, or several texts with weights by data.sources");
   }
   DT_RETURN_IF_ERROR(
       ValidateSet("dev", data.dev_source(), data.dev_target(),

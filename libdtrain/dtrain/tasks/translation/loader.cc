@@ -31,13 +31,18 @@ PairBatch PackPairs(const TokenShard& shard, std::span<const uint32_t> samples,
   return batch;
 }
 
+SampleLengths LengthsOf(const TokenShard& shard) {
+  return {.source = shard.source_lengths(),
+          .target = shard.target_lengths(),
+          .sources = shard.sources()};
+}
+
 class BatchLoader::Worker {
  public:
   Worker(const TokenShard& shard, const LoaderOptions& options, const DataPosition& start)
       : shard_(shard),
         ids_(options.ids),
-        walk_({.source = shard.source_lengths(), .target = shard.target_lengths()}, options.batch,
-              ShareOf(options), start),
+        walk_(LengthsOf(shard), options.batch, ShareOf(options), start),
         ahead_([this] { return Load(); }, options.prefetch) {}
 
   static RankShare ShareOf(const LoaderOptions& o) { return {o.rank, o.num_ranks, o.accumulation}; }

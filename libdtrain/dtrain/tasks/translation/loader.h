@@ -45,6 +45,9 @@ struct SpecialIds {
 PairBatch PackPairs(const TokenShard& shard, std::span<const uint32_t> samples,
                     const SpecialIds& ids);
 
+// The lengths of a shard's pairs, and the sources that its epochs mix. They point into the shard.
+SampleLengths LengthsOf(const TokenShard& shard);
+
 // The data of one update on this rank.
 struct LoadedBatch {
   std::vector<PairBatch> micro_batches;  // one for each accumulation step; may be empty

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/nmt.pb.h"
@@ -11,8 +13,29 @@
 #include "dtrain/tasks/translation/options.h"
 
 namespace dtrain {
+namespace {
+
+// The means of an epoch, which holds pairs of some sources more often than of others.
+MeanLengths MeanLengthsOfMix(const TokenShard& shard) {
+  const std::vector<int64_t> shares = SamplesPerEpoch(shard.sources());
+  const auto pairs = static_cast<double>(shard.size());
+  MeanLengths lengths{1.0, 1.0};
+  int64_t row = 0;
+  for (size_t s = 0; s < shares.size(); ++s) {
+    const int64_t samples = shard.sources()[s].samples;
+    const double times = static_cast<double>(shares[s]) / static_cast<double>(samples);
+    for (const int64_t end = row + samples; row < end; ++row) {
+      lengths.source += times * shard.source_length(row) / pairs;
+      lengths.target += times * shard.target_length(row) / pairs;
+    }
+  }
+  return lengths;
+}
+
+}  // namespace
 
 MeanLengths MeanLengthsOf(const TokenShard& shard) {
+  if (!shard.sources().empty()) return MeanLengthsOfMix(shard);
   const auto pairs = static_cast<double>(std::max<int64_t>(shard.size(), 1));
   return {.source = static_cast<double>(shard.source_tokens()) / pairs + 1.0,
           .target = static_cast<double>(shard.target_tokens()) / pairs + 1.0};

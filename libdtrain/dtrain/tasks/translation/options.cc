@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/options.h"
 
+#include <google/protobuf/repeated_field.h>
+
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
 #include "dtrain/base/period.h"
 #include "dtrain/config/config.h"
@@ -57,6 +60,26 @@ ParallelInput SetOf(const SetFiles& files, const proto::DataConfig& config) {
   return {.source = files.source, .target = files.target};
 }
 
+// Training texts in all formats.
+using Paths = google::protobuf::RepeatedPtrField<std::string>;
+struct TextFiles {
+  const Paths &source, &target, &tsv, &tmx, &jsonl, &prefix;
+};
+void AppendInputs(const TextFiles& files, const proto::DataConfig& config,
+                  std::vector<ParallelInput>& inputs) {
+  for (int i = 0; i < files.source.size(); ++i) {
+    inputs.push_back({.source = files.source[i], .target = files.target[i]});
+  }
+  for (const std::string& tsv : files.tsv) inputs.push_back({.source = tsv});
+  for (const std::string& tmx : files.tmx) {
+    inputs.push_back(OfLanguages(tmx, PairFormat::kTmx, config));
+  }
+  for (const std::string& jsonl : files.jsonl) {
+    inputs.push_back(OfLanguages(jsonl, PairFormat::kJsonLines, config));
+  }
+  for (const std::string& prefix : files.prefix) inputs.push_back(OfPrefix(prefix, config));
+}
+
 }  // namespace
 
 Seq2SeqOptions ModelOptionsOf(const proto::ModelConfig& config) {
@@ -102,18 +125,17 @@ ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank) {
 
 PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::string& output_dir) {
   PrepareOptions options;
-  for (int i = 0; i < config.train_source_size(); ++i) {
-    options.train.push_back({config.train_source(i), config.train_target(i)});
-  }
-  for (const std::string& tsv : config.train_tsv()) options.train.push_back({tsv});
-  for (const std::string& tmx : config.train_tmx()) {
-    options.train.push_back(OfLanguages(tmx, PairFormat::kTmx, config));
-  }
-  for (const std::string& jsonl : config.train_jsonl()) {
-    options.train.push_back(OfLanguages(jsonl, PairFormat::kJsonLines, config));
-  }
-  for (const std::string& prefix : config.train_prefix()) {
-    options.train.push_back(OfPrefix(prefix, config));
+  AppendInputs({config.train_source(), config.train_target(), config.train_tsv(),
+                config.train_tmx(), config.train_jsonl(), config.train_prefix()},
+               config, options.train);
+  for (const proto::DataSource& source : config.sources()) {
+    const size_t before = options.train.size();
+    AppendInputs({source.source(), source.target(), source.tsv(), source.tmx(), source.jsonl(),
+                  source.prefix()},
+                 config, options.train);
+    options.sources.push_back({.num_inputs = options.train.size() - before,
+                               .weight = source.weight(),
+                               .tag = source.tag()});
   }
   options.dev = SetOf({config.dev_source(), config.dev_target(), config.dev_tsv(), config.dev_tmx(),
                        config.dev_jsonl(), config.dev_prefix()},

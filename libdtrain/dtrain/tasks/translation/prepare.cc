@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -15,19 +14,22 @@
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/data/internal/file_content.h"
-#include "dtrain/data/internal/hash.h"
 #include "dtrain/data/internal/parallel_parts.h"
 #include "dtrain/tasks/translation/internal/corpus_pass.h"
+#include "dtrain/tasks/translation/internal/hold_out.h"
 #include "dtrain/tasks/translation/internal/prepare_report.h"
 #include "dtrain/tasks/translation/internal/prepared_folder.h"
+#include "dtrain/tasks/translation/internal/train_sources.h"
 #include "dtrain/tasks/translation/token_shard.h"
 #include "dtrain/tasks/translation/translation_tokenizer.h"
 
 namespace dtrain {
 namespace {
 
+using internal::HoldOut;
 using internal::PairBlock;
 using internal::PreparedFolder;
+using internal::SourcePart;
 
 constexpr int64_t kHistogramBins = 128;
 
@@ -36,6 +38,8 @@ Status CheckOptions(const PrepareOptions& o) {
   for (const ParallelInput& input : o.train) {
     if (input.empty()) return UsageError("an input of the training text has no source file");
   }
+  DT_RETURN_IF_ERROR(internal::CheckSources(o));
+  if (o.model_path.empty()) DT_RETURN_IF_ERROR(internal::TagPiecesOf(o).status());
   if (o.output_dir.empty()) return UsageError("no output folder");
   if (o.hold_out_dev < 0 || o.hold_out_test < 0) {
     return UsageError("the number of pairs to hold out must not be negative");
@@ -60,42 +64,13 @@ std::vector<std::string> InputPaths(const PrepareOptions& o) {
   return paths;
 }
 
-// Keeps the pairs whose sources have the smallest hashes. This is a random sample that does not
-// depend on the order of the text, and has no source twice.
-class HoldOut {
- public:
-  explicit HoldOut(int64_t capacity) : capacity_(capacity) {}
-
-  void Add(const PairBlock& block) {
-    for (int64_t i = 0; i < block.pairs() && capacity_ > 0; ++i) {
-      const auto row = static_cast<size_t>(i);
-      const uint64_t key = internal::MixHash(block.hashes[row].source, 0x686F6C64);
-      if (static_cast<int64_t>(pairs_.size()) == capacity_ && key >= pairs_.rbegin()->first) {
-        continue;
-      }
-      pairs_.try_emplace(key, block.lines[2 * row], block.lines[2 * row + 1]);
-      if (static_cast<int64_t>(pairs_.size()) > capacity_) pairs_.erase(std::prev(pairs_.end()));
-    }
-  }
-  // Removes and returns the first `count` pairs.
-  std::vector<std::pair<std::string, std::string>> Take(int64_t count) {
-    std::vector<std::pair<std::string, std::string>> taken;
-    while (static_cast<int64_t>(taken.size()) < count && !pairs_.empty()) {
-      taken.push_back(std::move(pairs_.begin()->second));
-      pairs_.erase(pairs_.begin());
-    }
-    return taken;
-  }
-
- private:
-  int64_t capacity_;
-  std::map<uint64_t, std::pair<std::string, std::string>> pairs_;
-};
-
 class Preparation {
  public:
   Preparation(const PrepareOptions& options, PreparedFolder& folder)
-      : options_(options), folder_(folder), read_options_{options.max_line_bytes, true} {}
+      : options_(options),
+        folder_(folder),
+        parts_(internal::PartsOf(options)),
+        read_options_{options.max_line_bytes, true} {}
 
   Status Run(PrepareReport& report) {
     report_ = &report;
@@ -105,6 +80,7 @@ class Preparation {
                              (options_.test.empty() ? options_.hold_out_test : 0);
     if (hold_out > 0 || options_.model_path.empty()) DT_RETURN_IF_ERROR(FirstPass(hold_out));
     if (!options_.model_path.empty()) DT_RETURN_IF_ERROR(UseModel());
+    DT_RETURN_IF_ERROR(internal::CheckTags(parts_, *tokenizer_));
     report.vocab_size = tokenizer_->vocab_size();
     report.vocab_hash = tokenizer_->Hash();
     DT_RETURN_IF_ERROR(EncodeEvaluation("dev", report.dev));
@@ -127,7 +103,7 @@ class Preparation {
       DT_ASSIGN_OR_RETURN(const bool more, reader.Next(pair));
       if (!more) break;
       if (options_.cleaning.drop_evaluation_overlap) {
-        evaluation_.push_back(HashPair(pair.source, pair.target));
+        AddEvaluationPair(pair.source, pair.target);
       }
       DT_RETURN_IF_ERROR(WriteLine(pair.source, source));
       DT_RETURN_IF_ERROR(WriteLine(pair.target, target));
@@ -136,6 +112,11 @@ class Preparation {
     if (pairs == 0) return DataError(input.source + ": is empty; give at least one sentence pair");
     DT_RETURN_IF_ERROR(source.Commit());
     return target.Commit();
+  }
+
+  // Remembers a pair that the training data must not contain.
+  void AddEvaluationPair(std::string_view source, std::string_view target) {
+    evaluation_.push_back(HashPair(internal::WithoutTag(source, options_.sources), target));
   }
 
   static Status WriteLine(std::string_view line, AtomicFile& file) {
@@ -154,28 +135,30 @@ class Preparation {
 
   // Counts words to learn a vocabulary, and holds out pairs for missing dev and test sets.
   Status FirstPass(int64_t hold_out) {
-    PairCleaner cleaner = MakeCleaner();
     CleaningReport cleaning;
     WordCounter counter;
     HoldOut held(hold_out);
     const bool learn = options_.model_path.empty();
-    for (const ParallelInput& input : options_.train) {
-      DT_RETURN_IF_ERROR(internal::ForEachCleanBlock(input, read_options_, cleaner, cleaning,
-                                                     [&](PairBlock& block, const std::string&) {
-                                                       if (learn) counter.Add(block.used_lines());
-                                                       held.Add(block);
-                                                       for (const int64_t number : block.numbers)
-                                                         cleaning.Add(DropReason::kKept, {},
-                                                                      number);
-                                                       return OkStatus();
-                                                     })
-                             .status());
+    for (const SourcePart& part : parts_) {
+      const auto consume = [&](PairBlock& block, const std::string&) {
+        if (learn) counter.Add(block.used_lines());
+        held.Add(block, part.source.tag);
+        for (const int64_t number : block.numbers) cleaning.Add(DropReason::kKept, {}, number);
+        return OkStatus();
+      };
+      PairCleaner cleaner = MakeCleaner();
+      for (const ParallelInput& input : part.inputs) {
+        DT_RETURN_IF_ERROR(
+            internal::ForEachCleanBlock(input, read_options_, cleaner, cleaning, consume).status());
+      }
     }
     DT_RETURN_IF_ERROR(CheckCounts(cleaning));
     DT_RETURN_IF_ERROR(WriteHeldOut(cleaning.pairs_kept(), held));
     if (!learn) return OkStatus();
     LogInfo(absl::StrFormat("learning a vocabulary from %d pairs", cleaning.pairs_kept()));
-    DT_ASSIGN_OR_RETURN(const BpeModel model, LearnBpe(counter, options_.bpe));
+    BpeTrainerOptions bpe = options_.bpe;
+    DT_ASSIGN_OR_RETURN(bpe.user_defined, internal::TagPiecesOf(options_));
+    DT_ASSIGN_OR_RETURN(const BpeModel model, LearnBpe(counter, bpe));
     report_->vocab_learned = true;
     if (model.vocab_size() < options_.bpe.vocab_size) {
       report_->notes.push_back(
@@ -201,7 +184,7 @@ class Preparation {
       DT_ASSIGN_OR_RETURN(AtomicFile target,
                           AtomicFile::Create(folder_.Path(std::string(name) + ".ref")));
       for (const auto& [source_line, target_line] : taken) {
-        evaluation_.push_back(HashPair(source_line, target_line));
+        AddEvaluationPair(source_line, target_line);
         DT_RETURN_IF_ERROR(WriteLine(source_line, source));
         DT_RETURN_IF_ERROR(WriteLine(target_line, target));
       }
@@ -301,12 +284,15 @@ class Preparation {
   }
 
   Status EncodeTrain() {
-    PairCleaner cleaner = MakeCleaner();
     CleaningReport& cleaning = report_->cleaning;
     SetStats& stats = report_->train;
     DT_ASSIGN_OR_RETURN(TokenShardWriter writer, CreateShard("train"));
     TranslationEncoder encoder(*tokenizer_);
+    std::string tag;
     const auto consume = [&](PairBlock& block, const std::string& path) -> Status {
+      for (size_t i = 0; i < block.numbers.size() && !tag.empty(); ++i) {
+        block.lines[2 * i] = internal::WithTag(tag, block.lines[2 * i]);
+      }
       const EncodedLines encoded = encoder.Encode(block.used_lines(), MarianLines::kPairs);
       for (size_t i = 0; i < block.numbers.size(); ++i) {
         const auto source = encoded.line(2 * i);
@@ -325,13 +311,23 @@ class Preparation {
       }
       return OkStatus();
     };
-    for (const ParallelInput& input : options_.train) {
-      DT_ASSIGN_OR_RETURN(
-          const int64_t lines,
-          internal::ForEachCleanBlock(input, read_options_, cleaner, cleaning, consume));
-      NoteColumns(input, lines);
+    for (const SourcePart& part : parts_) {
+      tag = part.source.tag;
+      writer.BeginSource(part.source.weight);
+      PairCleaner cleaner = MakeCleaner();
+      const int64_t before = stats.pairs;
+      for (const ParallelInput& input : part.inputs) {
+        DT_ASSIGN_OR_RETURN(
+            const int64_t lines,
+            internal::ForEachCleanBlock(input, read_options_, cleaner, cleaning, consume));
+        NoteColumns(input, lines);
+      }
+      report_->sources.push_back(
+          {.pairs = stats.pairs - before, .weight = part.source.weight, .tag = tag});
     }
     DT_RETURN_IF_ERROR(CheckCounts(cleaning));
+    DT_RETURN_IF_ERROR(internal::CountShares(parts_, report_->sources));
+    if (options_.sources.empty()) report_->sources.clear();
     NoteUnknown("train", stats);
     return writer.Finish();
   }
@@ -386,6 +382,7 @@ class Preparation {
 
   const PrepareOptions& options_;
   PreparedFolder& folder_;
+  std::vector<SourcePart> parts_;
   TextReaderOptions read_options_;
   PrepareReport* report_ = nullptr;
   std::vector<PairHashes> evaluation_;  // lines that the training data must not contain
@@ -412,6 +409,7 @@ std::string PrepareReport::Describe() const {
       cleaning.pairs_read(), vocab_size, vocab_learned ? "learned" : "given",
       reused ? std::string("prepared before and reused") : absl::StrFormat("%.1f s", seconds));
   text += cleaning.Describe();
+  text += internal::DescribeSources(sources);
   text += DescribeSet("train", train) + DescribeSet("dev", dev) + DescribeSet("test", test);
   for (const std::string& note : notes) text += "note: " + note + "\n";
   return text;

@@ -11,12 +11,17 @@
 // plain text to translate and to compare with; and prepare_report.json. It appears completely or
 // not at all.
 //
+// A vocabulary that is learned has the tags of sources as pieces. Pairs held out of a source with a
+// tag have it. Tags at the beginning of dev and test sources are left out where these are compared
+// with the training text.
+//
 // Text is streamed. Memory holds the distinct words, 16 bytes per pair to detect repetitions, and 8
 // bytes per pair for lengths. The result depends only on inputs and options, not on the number of
 // threads. If two processes prepare the same folder, the second waits for the first.
 #ifndef DTRAIN_TASKS_TRANSLATION_PREPARE_H_
 #define DTRAIN_TASKS_TRANSLATION_PREPARE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -46,8 +51,18 @@ struct ParallelInput {
   bool empty() const { return source.empty(); }
 };
 
+// A part of the training text that epochs mix with the others (data/source_mix.h).
+struct TrainSource {
+  size_t num_inputs = 1;  // it is the next ones of PrepareOptions::train
+  double weight = 1.0;
+  std::string tag = {};  // put before each of its sources, unless empty: one piece
+};
+
 struct PrepareOptions {
   std::vector<ParallelInput> train;  // at least one; read in this order
+  // The sources that `train` is of. Each is cleaned by itself: a pair may be in several. Empty: all
+  // is one source.
+  std::vector<TrainSource> sources = {};
   // Evaluation sets, which are never filtered. A bad line is an error. Lines longer than
   // cleaning.max_pieces are cut in the shard.
   ParallelInput dev = {};
@@ -86,11 +101,19 @@ struct SetStats {
   SideStats target;
 };
 
+struct SourceStats {
+  int64_t pairs = 0;
+  double weight = 1.0;
+  std::string tag = {};
+  int64_t pairs_per_epoch = 0;
+};
+
 struct PrepareReport {
   std::string output_dir;
   bool reused = false;  // the folder already existed and nothing was done
   CleaningReport cleaning;
-  SetStats train, dev, test;  // a missing set has no pairs
+  SetStats train, dev, test;              // a missing set has no pairs
+  std::vector<SourceStats> sources = {};  // of the training text; empty if it is one source
   int64_t vocab_size = 0;
   uint64_t vocab_hash = 0;
   bool vocab_learned = false;

@@ -83,9 +83,7 @@ class TranslationTask final
   Status CheckCheckpoint(const Checkpoint& checkpoint) const;
   StatusOr<TranslationSet> OpenSet(const std::string& name) const;
   TranslationEvaluator Evaluator();
-  SampleLengths TrainLengths() const {
-    return {.source = train_.source_lengths(), .target = train_.target_lengths()};
-  }
+  SampleLengths TrainLengths() const { return LengthsOf(train_); }
 
   TranslationTaskOptions options_;
   TranslationTokenizer tokenizer_;  // with its files: the folder may be prepared anew meanwhile

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/token_shard.h"
 
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -14,6 +15,11 @@ namespace dtrain {
 
 using internal::TokenShardHeader;
 
+static_assert(sizeof(SampleSource) == 16, "sources are mapped as they are");
+
+// So that sums of weights are finite, whoever wrote the file.
+constexpr double kLargestWeight = 1e100;
+
 struct TokenShardWriter::State {
   State(AtomicFile file, const TokenShardInfo& info) : body(std::move(file), info.vocab_size) {
     header.start = internal::StartOf(internal::kTokenShard, info.vocab_size, info.vocab_hash,
@@ -24,6 +30,7 @@ struct TokenShardWriter::State {
   TokenShardHeader header;
   std::vector<int32_t> source_lengths;
   std::vector<int32_t> target_lengths;
+  std::vector<SampleSource> sources;
 };
 
 TokenShardWriter::TokenShardWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -40,12 +47,18 @@ StatusOr<TokenShardWriter> TokenShardWriter::Create(const std::string& path,
   return TokenShardWriter(std::move(state));
 }
 
+void TokenShardWriter::BeginSource(double weight) {
+  DT_CHECK(!state_->sources.empty() || state_->source_lengths.empty());
+  state_->sources.push_back({.samples = 0, .weight = weight});
+}
+
 Status TokenShardWriter::Add(std::span<const int32_t> source, std::span<const int32_t> target) {
   State& s = *state_;
   DT_RETURN_IF_ERROR(s.body.WriteIds(source));
   DT_RETURN_IF_ERROR(s.body.WriteIds(target));
   s.source_lengths.push_back(static_cast<int32_t>(source.size()));
   s.target_lengths.push_back(static_cast<int32_t>(target.size()));
+  if (!s.sources.empty()) ++s.sources.back().samples;
   s.header.source_tokens += static_cast<int64_t>(source.size());
   s.header.target_tokens += static_cast<int64_t>(target.size());
   return OkStatus();
@@ -61,6 +74,11 @@ Status TokenShardWriter::Finish() {
   DT_RETURN_IF_ERROR(s.body.WriteOffsets(std::span<const int32_t>(lengths)));
   DT_RETURN_IF_ERROR(s.body.WriteSection(std::span<const int32_t>(s.source_lengths)));
   DT_RETURN_IF_ERROR(s.body.WriteSection(std::span<const int32_t>(s.target_lengths)));
+  if (s.sources.size() > 1) {
+    for (const SampleSource& source : s.sources) DT_CHECK_GT(source.samples, 0);
+    s.header.sources = static_cast<uint32_t>(s.sources.size());
+    DT_RETURN_IF_ERROR(s.body.WriteSection(std::span<const SampleSource>(s.sources)));
+  }
   return s.body.Commit(s.header, AtomicFile::Durability::kDurable);
 }
 
@@ -79,6 +97,7 @@ TokenShard::TokenShard(std::unique_ptr<Mapping> mapping) : mapping_(std::move(ma
   offsets_ = file.TakeOffsets(h.pairs);
   source_lengths_ = file.Take<int32_t>(h.pairs);
   target_lengths_ = file.Take<int32_t>(h.pairs);
+  if (h.sources > 0) sources_ = file.Take<SampleSource>(h.sources);
 }
 TokenShard::TokenShard(TokenShard&&) noexcept = default;
 TokenShard& TokenShard::operator=(TokenShard&&) noexcept = default;
@@ -110,6 +129,19 @@ Status TokenShard::CheckContent() const {
   if (expected != static_cast<uint64_t>(ids_.size())) {
     return mapping_->file.Damaged("number of tokens");
   }
+  return CheckSources();
+}
+
+Status TokenShard::CheckSources() const {
+  int64_t left = size();
+  for (const SampleSource& source : sources_) {
+    if (source.samples < 1 || source.samples > left || !std::isfinite(source.weight) ||
+        source.weight <= 0.0 || source.weight > kLargestWeight) {
+      return mapping_->file.Damaged("sources of its pairs");
+    }
+    left -= source.samples;
+  }
+  if (!sources_.empty() && left != 0) return mapping_->file.Damaged("sources of its pairs");
   return OkStatus();
 }
 

@@ -10,8 +10,10 @@
 // - ids, source then target of each pair: uint16 if the vocabulary is small enough, otherwise
 //   uint32
 // - offsets: uint64[pairs + 1], in ids
-// - source lengths and target lengths: int32[pairs] each Ids do not include the end of sentence,
-//   which the loader adds.
+// - source lengths and target lengths: int32[pairs] each
+// - if the pairs are of several sources, the number of pairs and the weight of each: int64 and
+//   double
+// Ids do not include the end of sentence, which the loader adds.
 #ifndef DTRAIN_TASKS_TRANSLATION_TOKEN_SHARD_H_
 #define DTRAIN_TASKS_TRANSLATION_TOKEN_SHARD_H_
 
@@ -23,6 +25,7 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/data/shard.h"
+#include "dtrain/data/source_mix.h"
 
 namespace dtrain {
 
@@ -41,9 +44,11 @@ class TokenShardWriter {
   TokenShardWriter& operator=(TokenShardWriter&&) noexcept;
   ~TokenShardWriter();  // removes an unfinished file
 
+  // The next pairs are of another source. Call it before the first pair, or not at all.
+  void BeginSource(double weight);
   // Adds a pair. Ids must be in [0, vocab_size). Needs 8 bytes of memory per pair.
   Status Add(std::span<const int32_t> source, std::span<const int32_t> target);
-  // Completes the file, syncs it to disk and renames it.
+  // Completes the file, syncs it to disk and renames it. Every source must have a pair.
   Status Finish();
 
  private:
@@ -69,6 +74,9 @@ class TokenShard {
   int64_t source_tokens() const;
   int64_t target_tokens() const;
 
+  // The sources that epochs mix, in the order of the pairs; empty if there is only one.
+  std::span<const SampleSource> sources() const { return sources_; }
+
   // Point into the mapped file: valid as long as the shard.
   std::span<const int32_t> source_lengths() const { return source_lengths_; }
   std::span<const int32_t> target_lengths() const { return target_lengths_; }
@@ -83,12 +91,14 @@ class TokenShard {
   struct Mapping;
   explicit TokenShard(std::unique_ptr<Mapping> mapping);
   Status CheckContent() const;
+  Status CheckSources() const;
 
   std::unique_ptr<Mapping> mapping_;
   TokenView ids_;
   std::span<const uint64_t> offsets_;
   std::span<const int32_t> source_lengths_;
   std::span<const int32_t> target_lengths_;
+  std::span<const SampleSource> sources_;
 };
 
 }  // namespace dtrain

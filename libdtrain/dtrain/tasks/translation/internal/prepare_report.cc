@@ -114,6 +114,24 @@ Json ToJson(const CleaningReport& cleaning) {
           {"dropped", dropped}};
 }
 
+Json ToJson(const SourceStats& source) {
+  return {{"pairs", source.pairs},
+          {"weight", source.weight},
+          {"tag", source.tag},
+          {"pairs_per_epoch", source.pairs_per_epoch}};
+}
+
+std::vector<SourceStats> SourcesFromJson(const Json& json) {
+  std::vector<SourceStats> sources;
+  for (const Json& source : json) {
+    sources.push_back({.pairs = source.at("pairs"),
+                       .weight = source.at("weight"),
+                       .tag = source.at("tag"),
+                       .pairs_per_epoch = source.at("pairs_per_epoch")});
+  }
+  return sources;
+}
+
 CleaningReport CleaningFromJson(const Json& json) {
   CleaningReport cleaning;
   cleaning.Set(DropReason::kKept, {.pairs = json.at("pairs_kept"), .examples = {}});
@@ -142,6 +160,13 @@ StatusOr<PrepareIdentity> ComputePrepareIdentity(const PrepareOptions& options, 
   for (size_t i = 0; i < options.train.size(); ++i) {
     DT_RETURN_IF_ERROR(
         AddInput(absl::StrFormat("train[%d]", i), options.train[i], identity, files));
+  }
+  for (size_t s = 0; s < options.sources.size(); ++s) {
+    const TrainSource& source = options.sources[s];
+    const std::string name = absl::StrFormat("data.sources, item %d: ", s + 1);
+    identity[name + "files"] = std::to_string(source.num_inputs);
+    identity[name + "weight"] = absl::StrFormat("%.17g", source.weight);
+    if (!source.tag.empty()) identity[name + "tag"] = source.tag;
   }
   DT_RETURN_IF_ERROR(AddInput("dev", options.dev, identity, files));
   DT_RETURN_IF_ERROR(AddInput("test", options.test, identity, files));
@@ -195,6 +220,8 @@ std::string DescribeDifferences(const PrepareIdentity& there, const PrepareIdent
 
 std::string PrepareReportToJson(const PrepareReport& report, const PrepareIdentity& identity) {
   const auto pairs = static_cast<double>(report.cleaning.pairs_read());
+  Json sources = Json::array();
+  for (const SourceStats& source : report.sources) sources.push_back(ToJson(source));
   const Json json = {{"made_from", identity},
                      {"options_hash", absl::StrFormat("%016x", report.options_hash)},
                      {"vocabulary",
@@ -206,6 +233,7 @@ std::string PrepareReportToJson(const PrepareReport& report, const PrepareIdenti
                       {{"train", ToJson(report.train)},
                        {"dev", ToJson(report.dev)},
                        {"test", ToJson(report.test)}}},
+                     {"sources", sources},
                      {"notes", report.notes},
                      {"seconds", report.seconds},
                      {"pairs_per_second", report.seconds > 0 ? pairs / report.seconds : 0.0}};
@@ -232,6 +260,7 @@ StatusOr<SavedPrepareReport> PrepareReportFromJson(const std::string& text,
     report.train = SetFromJson(json.at("sets").at("train"));
     report.dev = SetFromJson(json.at("sets").at("dev"));
     report.test = SetFromJson(json.at("sets").at("test"));
+    report.sources = SourcesFromJson(json.value("sources", Json::array()));
     report.notes = json.at("notes").get<std::vector<std::string>>();
     report.seconds = json.at("seconds");
     return saved;
