@@ -18,6 +18,7 @@ struct Example {
   int64_t beam_size = 4;
   double alpha = 0.6;
   std::optional<double> limit;
+  std::optional<int64_t> count;
   std::string output = "-";
   std::vector<std::string> inputs;
   std::vector<std::string> strict;
@@ -29,6 +30,7 @@ struct Example {
     flags.Add("beam_size", "hypotheses", &beam_size);
     flags.Add("alpha", "length penalty", &alpha);
     flags.Add("limit", "seconds; default: none", &limit);
+    flags.Add("count", "lines; default: all", &count);
     flags.Add("output", "where to write", &output);
     flags.Add("input", "what to read", &inputs);
     flags.AddSwitch("strict", "whether to refuse", &strict);
@@ -73,9 +75,11 @@ TEST_CASE("a switch whose words are wanted takes no other argument for its value
 
 TEST_CASE("an optional flag has no default, and a value where it is given") {
   Example e;
-  REQUIRE(e.Parse({"--limit=2.5"}).ok());
+  CHECK_FALSE(e.count.has_value());
+  REQUIRE(e.Parse({"--limit=2.5", "--count=7"}).ok());
   CHECK(e.limit == 2.5);
-  CHECK_THAT(Example().flags.Help(), Catch::Contains("--limit= "));
+  CHECK(e.count == 7);
+  CHECK_THAT(Example().flags.Help(), Catch::Contains("--limit= ") && Catch::Contains("--count= "));
 }
 
 TEST_CASE("a wrong flag says what it should be") {
@@ -93,6 +97,7 @@ TEST_CASE("a wrong flag says what it should be") {
       {{"--beam_size"}, "--beam_size needs a value, a whole number"},
       {{"--beam_size=99999999999999999999"},
        "--beam_size is a whole number, not \"99999999999999999999\""},
+      {{"--count=1.5"}, "--count is a whole number, not \"1.5\""},
       {{"--alpha=nan"}, "--alpha is a number, not \"nan\""},
       {{"--quiet=maybe"}, "--quiet is true or false, not \"maybe\""},
   };

@@ -583,6 +583,29 @@ TEST_CASE("a published translator is inspected, translates, and is measured with
   CHECK(nlohmann::json::parse(measured.output)["nll"].get<double>() > 1.0);
 }
 
+TEST_CASE("a published translator searches with its own number of beams unless another is set") {
+  const TinyRun& tiny = TinyRun::Get();
+  const TemporaryFolder copy;
+  const std::string folder = copy.File("model");
+  std::filesystem::copy(testing::GoldenPath("opus_tiny"), folder);
+  const auto translate = [&](int num_beams, const std::string& flags) {
+    auto generation = nlohmann::json::parse(ReadTestFile(folder + "/generation_config.json"));
+    generation["num_beams"] = num_beams;
+    WriteTestFile(folder + "/generation_config.json", generation.dump());
+    return Tool("translate " + folder + " --extra_length=10 --scores --input=" + tiny.source +
+                flags)
+        .output;
+  };
+  const std::string greedy = translate(6, " --beam_size=1");
+  const std::string six = translate(1, " --beam_size=6");
+  CHECK(greedy != six);
+  CHECK(translate(1, "") == greedy);
+  CHECK(translate(6, "") == six);
+  const Outcome many = Tool("translate " + folder + " --n_best=7 --input=" + tiny.source + " 2>&1");
+  CHECK(many.exit_code == 2);
+  CHECK_THAT(many.output, Catch::Contains("--n_best is 7; it must be from 1 to 6"));
+}
+
 TEST_CASE("a run begins with a published translator and is exported in its form") {
   const std::string folder = testing::GoldenPath("opus_tiny");
   const TemporaryFolder out;

@@ -54,7 +54,7 @@ struct TranslateFlags {
 
   Status Check() const {
     DT_RETURN_IF_ERROR(translation.Check());
-    DT_RETURN_IF_ERROR(CheckRange("n_best", n_best, 1, translation.beam_size));
+    DT_RETURN_IF_ERROR(CheckRange("n_best", n_best, 1, translation.beam_size.value_or(1000)));
     DT_RETURN_IF_ERROR(ParseInvalidText("--invalid", invalid).status());
     if (split_sentences && (n_best > 1 || scores)) {
       return UsageError(
@@ -179,6 +179,7 @@ Status Translate(const TranslateFlags& flags, Runtime& runtime) {
   }
   Context ctx(runtime.device, {.compute_type = trained.compute_type});
   BeamSearchOptions search = flags.translation.SearchOptions(trained);
+  DT_RETURN_IF_ERROR(CheckRange("n_best", flags.n_best, 1, search.beam_size));
   search.n_best = static_cast<int>(flags.n_best);
   const Timer timer;
   int64_t num_lines = 0;

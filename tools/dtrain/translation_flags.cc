@@ -10,7 +10,11 @@
 namespace dtrain {
 
 void TranslationFlags::AddTo(FlagSet& flags) {
-  flags.Add("beam_size", "hypotheses searched side by side; 1 is greedy", &beam_size);
+  flags.Add(
+      "beam_size",
+      "hypotheses searched side by side; 1 is greedy; default: 4, or num_beams of a published "
+      "model, also where a run began with it",
+      &beam_size);
   flags.Add("alpha",
             "length normalisation: log p / ((5 + length) / 6)^alpha; default: trainer.beam_alpha "
             "of the run",
@@ -31,7 +35,7 @@ Status CheckRange(std::string_view flag, int64_t value, int64_t minimum, int64_t
 }
 
 Status TranslationFlags::Check() const {
-  DT_RETURN_IF_ERROR(CheckRange("beam_size", beam_size, 1, 1000));
+  if (beam_size) DT_RETURN_IF_ERROR(CheckRange("beam_size", *beam_size, 1, 1000));
   DT_RETURN_IF_ERROR(CheckRange("extra_length", extra_length, 0, 100'000));
   DT_RETURN_IF_ERROR(CheckRange("batch_tokens", batch_tokens, 1, 1'000'000));
   DT_RETURN_IF_ERROR(CheckRange("threads", threads, 0, 4096));
@@ -65,7 +69,10 @@ LoadModelOptions TranslationFlags::LoadOptions(const Device& device) const {
 
 BeamSearchOptions TranslationFlags::SearchOptions(const TranslationModel& trained) const {
   BeamSearchOptions options = *trained.search;
-  options.beam_size = static_cast<int>(beam_size);
+  // A run's own number is that of its evaluations, which need not be good.
+  constexpr int kDefaultBeams = 4;
+  if (options.rules != BeamRules::kTransformers) options.beam_size = kDefaultBeams;
+  if (beam_size) options.beam_size = static_cast<int>(*beam_size);
   if (alpha) options.alpha = static_cast<float>(*alpha);
   options.extra_length = static_cast<int32_t>(extra_length);
   options.batch_tokens = batch_tokens;

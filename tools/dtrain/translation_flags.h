@@ -16,7 +16,7 @@
 namespace dtrain {
 
 struct TranslationFlags {
-  int64_t beam_size = 4;
+  std::optional<int64_t> beam_size;
   std::optional<double> alpha;
   int64_t extra_length = 50;
   int64_t batch_tokens = 4096;

@@ -32,7 +32,8 @@ bool ParseValue(const std::string& text, int64_t* value) { return ParseFlagNumbe
 bool ParseValue(const std::string& text, double* value) {
   return ParseFlagNumber(text, value) && std::isfinite(*value);
 }
-bool ParseValue(const std::string& text, std::optional<double>* value) {
+template <typename Number>
+bool ParseValue(const std::string& text, std::optional<Number>* value) {
   return ParseValue(text, &value->emplace());
 }
 bool ParseValue(const std::string& text, std::string* value) {
@@ -45,15 +46,19 @@ bool ParseValue(const std::string& text, std::vector<std::string>* value) {
 }
 
 std::string_view TypeName(const FlagSet::Target& target) {
-  constexpr std::string_view kNames[] = {"true or false", "a whole number", "a number",
-                                         "a number",      "text",           "text"};
+  constexpr std::string_view kNames[] = {
+      "true or false", "a whole number", "a number", "a whole number", "a number", "text", "text"};
+  static_assert(std::size(kNames) == std::variant_size_v<FlagSet::Target>);
   return kNames[target.index()];
 }
 
 std::string TextOf(bool value) { return value ? "true" : "false"; }
 std::string TextOf(int64_t value) { return std::to_string(value); }
 std::string TextOf(double value) { return absl::StrFormat("%g", value); }
-std::string TextOf(const std::optional<double>& value) { return value ? TextOf(*value) : ""; }
+template <typename Number>
+std::string TextOf(const std::optional<Number>& value) {
+  return value ? TextOf(*value) : "";
+}
 std::string TextOf(const std::string& value) { return value; }
 std::string TextOf(const std::vector<std::string>&) { return ""; }
 

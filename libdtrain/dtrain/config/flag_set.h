@@ -29,8 +29,8 @@ class FlagSet {
   FlagSet(std::string_view usage, std::string_view summary) : usage_(usage), summary_(summary) {}
 
   // The variable for a flag's value, which must outlive Parse() and Help().
-  using Target = std::variant<bool*, int64_t*, double*, std::optional<double>*, std::string*,
-                              std::vector<std::string>*>;
+  using Target = std::variant<bool*, int64_t*, double*, std::optional<int64_t>*,
+                              std::optional<double>*, std::string*, std::vector<std::string>*>;
   void Add(std::string_view name, std::string_view help, Target target);
   // A bool flag that appends "true" or "false" to a list: --name, --name=false or --noname.
   void AddSwitch(std::string_view name, std::string_view help, std::vector<std::string>* target);
