@@ -72,6 +72,10 @@ TEST_CASE("fields of a classification run that contradict each other are named")
       {{"trainer.seeds=1,2", "run.run_dir=/r", "run.resume=never"}, "need run.resume=auto"},
       {{"trainer.label_weights=1,-1"}, "trainer.label_weights lists -1"},
       {{"trainer.label_weights=0,0"}, "trainer.label_weights are all 0"},
+      {{"optimizer.schedule=warmup_stable_decay", "trainer.max_steps=100",
+        "trainer.warmup_ratio=0.5", "optimizer.decay_steps=60"},
+       "trainer.warmup_ratio (0.5, which is 50 updates) and optimizer.decay_steps (60) are more "
+       "than the 100 updates of the schedule"},
       {{"optimizer.min_learning_rate=1"}, "is above optimizer.learning_rate"},
       {{"data.max_length=600"}, "data.max_length (600) exceeds model.max_positions (512)"},
       {{"data.label=a,b"}, "needs data.labels=multi"},
@@ -161,6 +165,8 @@ TEST_CASE("a run lasts its epochs, and warms up over a tenth of its updates") {
   CHECK(options.is_rate_of_epochs);
   CHECK_FALSE(steps({"optimizer.warmup_steps=3"}).is_rate_of_epochs);
   CHECK_FALSE(steps({"optimizer.total_steps=90"}).is_rate_of_epochs);
+  CHECK_FALSE(steps({"optimizer.schedule=warmup_stable_decay", "optimizer.decay_steps=9"})
+                  .is_rate_of_epochs);
 }
 
 TEST_CASE("updates that are given are not cut short by the default of max_epochs") {

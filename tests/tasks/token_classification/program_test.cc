@@ -60,6 +60,15 @@ TEST_CASE("bert_tag refuses settings that cannot work, and says which") {
   CHECK_THAT(refused(train + "trainer.label_weights=1"),
              Catch::Contains("trainer.label_weights weighs classes"));
   CHECK_THAT(refused(train + "trainer.best_metric=bleu"), Catch::Contains("but tags are measured"));
+  CHECK_THAT(refused(train + "model.mean_pooling=true"),
+             Catch::Contains("model.mean_pooling is for bert_classify"));
+  for (const std::string key :
+       {"local_attention=64", "whole_every=2", "local_theta=9999", "whole_theta=9999"}) {
+    CHECK_THAT(
+        refused(train + "model." + key),
+        Catch::Contains("model." + key.substr(0, key.find('=')) +
+                        " is for ModernBERT; a BERT has neither windows nor rotary positions"));
+  }
   CHECK_THAT(refused("eval"), Catch::Contains("no model is given: set --run_dir"));
 }
 

@@ -99,17 +99,21 @@ BatchOptions BertBatchOf(const proto::BertTrainerConfig& config, uint64_t seed, 
   return options;
 }
 
+int64_t WarmupStepsOf(float warmup_ratio, int64_t total_steps) {
+  return std::llround(
+      std::ceil(internal::ShortestDecimal(warmup_ratio) * static_cast<double>(total_steps)));
+}
+
 TrainerOptions BertTrainerOf(const proto::BertTrainerConfig& trainer,
                              const proto::OptimizerConfig& optimizer, int64_t hidden_size,
                              const BertRunFacts& run) {
   LrScheduleOptions schedule = internal::LearningRateOf(
       optimizer, UpdatesOf(trainer.max_steps(), trainer.max_epochs(), run.updates_per_epoch),
       hidden_size);
-  const bool is_rate_of_epochs = optimizer.total_steps() == 0 && schedule.warmup_steps == 0;
+  const bool is_rate_of_epochs =
+      optimizer.total_steps() == 0 && schedule.warmup_steps == 0 && optimizer.decay_steps() == 0;
   if (schedule.warmup_steps == 0) {
-    schedule.warmup_steps =
-        std::llround(std::ceil(internal::ShortestDecimal(trainer.warmup_ratio()) *
-                               static_cast<double>(schedule.total_steps)));
+    schedule.warmup_steps = WarmupStepsOf(trainer.warmup_ratio(), schedule.total_steps);
   }
   const std::string best = trainer.best_metric().empty() ? run.main_metric : trainer.best_metric();
   TrainerOptions options = internal::SharedTrainerOptions(trainer, optimizer, run.run_dir);

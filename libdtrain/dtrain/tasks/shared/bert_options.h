@@ -41,6 +41,9 @@ BatchOptions BertBatchOf(const proto::BertTrainerConfig& config);
 // Also sets the order of samples.
 BatchOptions BertBatchOf(const proto::BertTrainerConfig& config, uint64_t seed, bool shuffle);
 
+// The warm-up of trainer.warmup_ratio, rounded up.
+int64_t WarmupStepsOf(float warmup_ratio, int64_t total_steps);
+
 // Values that are known only where the data is.
 struct BertRunFacts {
   std::string run_dir;

@@ -149,6 +149,8 @@ StatusOr<TrainResult> TrainOnTexts(const TextSections& sections, const TextTrain
   options.trainer.planned_activation_bytes = memory.recompute.peak_bytes;
   DT_RETURN_IF_ERROR(ValidateSchedule(sections.optimizer, options.trainer.learning_rate.total_steps,
                                       options.trainer.max_seconds > 0.0));
+  DT_RETURN_IF_ERROR(ValidateWarmupRatio(sections.optimizer, sections.trainer.warmup_ratio(),
+                                         options.trainer.learning_rate.total_steps));
   options.prepare = [&]() -> Status {
     DT_RETURN_IF_ERROR(
         PrepareAttention(sections, training.attention, recorder.path(), batch, runtime));

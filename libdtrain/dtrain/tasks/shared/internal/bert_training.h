@@ -19,6 +19,7 @@
 #include "dtrain/tasks/shared/bert_memory.h"
 #include "dtrain/tasks/shared/internal/bert_sections.h"
 #include "dtrain/tasks/shared/internal/pretrained_shape.h"
+#include "dtrain/tasks/shared/internal/validate_bert.h"
 #include "dtrain/train/task.h"
 #include "dtrain/train/trainer.h"
 
@@ -156,7 +157,14 @@ template <typename Config, typename Check, typename Train>
 Status TrainProgram(const std::string& program, const Config& given, const Check& check,
                     const Train& train, Runtime& runtime) {
   Config config = given;
+  // Only classifiers read it. What remains is what the pretrained model says, for later ones.
+  const bool reads_means = program == "bert_classify";
+  if (!reads_means) config.mutable_model()->clear_mean_pooling();
   DT_RETURN_IF_ERROR(LoadPretrainedShape(config));
+  if (!reads_means && given.model().mean_pooling() && !config.model().mean_pooling()) {
+    return UsageError("model.mean_pooling is for bert_classify; leave it out");
+  }
+  DT_RETURN_IF_ERROR(RefuseWindows(given.model(), FamilyOf(config.model())));
   DT_RETURN_IF_ERROR(check(config));
   DT_RETURN_IF_ERROR(CheckSettingsAgree(AgreedSettings(config), runtime));
   return TrainSeeds(program, config, train, runtime);

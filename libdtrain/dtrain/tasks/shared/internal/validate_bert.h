@@ -8,10 +8,12 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/base/period.h"
 #include "dtrain/base/status.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/config/config.h"
+#include "dtrain/config/internal/shortest_decimal.h"
 #include "dtrain/launch/internal/optimizer_config.h"
 #include "dtrain/launch/internal/validate_exchange.h"
 #include "dtrain/optimizer.pb.h"
@@ -153,6 +155,40 @@ Status RefuseClassifierFields(const Config& config, const char* without, const c
       absl::StrFormat("model.classifier_dropout belongs to %s; leave it out", pooler));
 }
 
+// Refuses settings of layers with windows and of rotary positions, unless they are those of every
+// configuration, for families whose layers have neither.
+inline Status RefuseWindows(const proto::BertModelConfig& model, const EncoderFamily& family) {
+  if (family.form.has_rotary_positions) return OkStatus();
+  const proto::BertModelConfig& untouched = proto::BertModelConfig::default_instance();
+  const std::pair<const char*, bool> keys[] = {
+      {"local_attention", model.local_attention() != untouched.local_attention()},
+      {"whole_every", model.whole_every() != untouched.whole_every()},
+      {"local_theta", model.local_theta() != untouched.local_theta()},
+      {"whole_theta", model.whole_theta() != untouched.whole_theta()}};
+  for (const auto& [key, is_set] : keys) {
+    if (!is_set) continue;
+    return UsageError(absl::StrFormat(
+        "model.%s is for ModernBERT; a %s has neither windows nor rotary positions: leave it out",
+        key, ToAbsl(family.title)));
+  }
+  return OkStatus();
+}
+
+// Refuses a warm-up by trainer.warmup_ratio that leaves too few of the schedule's updates for its
+// decay. `updates` is the length of the run.
+inline Status ValidateWarmupRatio(const proto::OptimizerConfig& optimizer, float warmup_ratio,
+                                  int64_t updates) {
+  const bool decays = optimizer.schedule() == proto::OptimizerConfig::warmup_stable_decay;
+  if (!decays || optimizer.warmup_steps() > 0) return OkStatus();
+  const int64_t total = optimizer.total_steps() > 0 ? optimizer.total_steps() : updates;
+  const int64_t warmup = WarmupStepsOf(warmup_ratio, total);
+  if (warmup <= total - optimizer.decay_steps()) return OkStatus();
+  return UsageError(absl::StrFormat(
+      "trainer.warmup_ratio (%g, which is %d updates) and optimizer.decay_steps (%d) are more than "
+      "the %d updates of the schedule: set fewer, or train longer",
+      ShortestDecimal(warmup_ratio), warmup, optimizer.decay_steps(), total));
+}
+
 // Checks for training without the data files: CheckRules(), and relations between fields, such as
 // sizes that must divide each other and schedules that need an end. Returns UsageError that names
 // the fields.
@@ -166,9 +202,9 @@ Status ValidateBertSections(const Config& config) {
   const proto::BertTrainerConfig& trainer = config.trainer();
   DT_RETURN_IF_ERROR(ValidateBertTrainer(config));
   DT_RETURN_IF_ERROR(ValidateOptimizer(config.optimizer()));
-  DT_RETURN_IF_ERROR(ValidateSchedule(
-      config.optimizer(), UpdatesOf(trainer.max_steps(), trainer.max_epochs(), kUnknownUpdates),
-      !trainer.max_time().empty()));
+  const int64_t updates = UpdatesOf(trainer.max_steps(), trainer.max_epochs(), kUnknownUpdates);
+  DT_RETURN_IF_ERROR(ValidateSchedule(config.optimizer(), updates, !trainer.max_time().empty()));
+  DT_RETURN_IF_ERROR(ValidateWarmupRatio(config.optimizer(), trainer.warmup_ratio(), updates));
   return ValidateTextLength(config);
 }
 
