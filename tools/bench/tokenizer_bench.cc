@@ -1,10 +1,12 @@
 // tokenizer_bench.cc - texts per second put to ids, and the ids for a comparison.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   tokenizer_bench VOCAB TEXTS [behavior=google|hf] [cased] [threads=1] [repeat=5] [ids=FILE]
+//   tokenizer_bench VOCAB TEXTS [behavior=google|hf] [cased] [targets] [threads=1] [repeat=5]
+//       [ids=FILE]
 //
-// VOCAB is a vocab.txt (WordPiece), a tokenizer.json (byte-level BPE or Unigram, one thread) or a
-// .spm or .model (Unigram of SentencePiece, one thread). TEXTS holds texts separated by NUL bytes,
+// VOCAB is a vocab.txt (WordPiece), a tokenizer.json (byte-level BPE or Unigram, one thread), a
+// .spm or .model (Unigram of SentencePiece, one thread) or the folder of a Marian model, whose
+// sources or `targets` the texts are. TEXTS holds texts separated by NUL bytes,
 // all in memory before the clock starts. Figures are medians of
 // `repeat` runs over all of them, each with a new encoder: seconds by the clock, and processor
 // seconds of all threads, which hold on a busy machine too. FILE gets, for each text, the number of
@@ -13,15 +15,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "dtrain/base/file.h"
 #include "dtrain/base/status.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/tokenizers/byte_bpe.h"
+#include "dtrain/tokenizers/marian.h"
 #include "dtrain/tokenizers/unigram.h"
 #include "dtrain/tokenizers/wordpiece.h"
 
@@ -31,6 +36,7 @@ struct Arguments {
   std::string vocabulary;
   std::string texts;
   dtrain::WordPieceOptions options;
+  bool targets = false;
   int threads = 1;
   int repeat = 5;
   std::string ids;
@@ -45,6 +51,8 @@ bool Parse(int argc, char** argv, Arguments& arguments) {
     const std::string value(argument.substr(std::min(argument.find('=') + 1, argument.size())));
     if (argument == "cased") {
       arguments.options.lower_case = false;
+    } else if (argument == "targets") {
+      arguments.targets = true;
     } else if (argument == "behavior=hf") {
       arguments.options.behavior = dtrain::WordPieceBehavior::kHuggingFace;
     } else if (argument.starts_with("threads=")) {
@@ -112,8 +120,24 @@ EncodeAll OneThread(const Tokenizer& tokenizer) {
   };
 }
 
+dtrain::StatusOr<EncodeAll> LoadMarian(const Arguments& arguments) {
+  DT_ASSIGN_OR_RETURN(const dtrain::MarianTokenizer tokenizer,
+                      dtrain::MarianTokenizer::Load(arguments.vocabulary));
+  const auto sides =
+      arguments.targets ? dtrain::MarianLines::kTargets : dtrain::MarianLines::kSources;
+  return EncodeAll([tokenizer, sides, threads = arguments.threads](const Texts& texts) {
+    const std::vector<std::string> lines(texts.begin(), texts.end());
+    dtrain::EncodedLines encoded =
+        dtrain::MarianBatchEncoder(tokenizer, threads).Encode(lines, sides);
+    return dtrain::EncodedTexts{.ids = std::move(encoded.ids),
+                                .offsets = std::move(encoded.offsets),
+                                .type0_sizes = std::vector<int64_t>(texts.size())};
+  });
+}
+
 dtrain::StatusOr<EncodeAll> LoadEncoder(const Arguments& arguments) {
   const std::string& path = arguments.vocabulary;
+  if (std::filesystem::is_directory(path)) return LoadMarian(arguments);
   const bool is_json = path.ends_with(".json");
   if (!is_json && !path.ends_with(".spm") && !path.ends_with(".model")) {
     return LoadWordPiece(arguments);
@@ -163,8 +187,8 @@ int main(int argc, char** argv) {
   Arguments arguments;
   if (!Parse(argc, argv, arguments)) {
     std::fprintf(stderr,
-                 "usage: tokenizer_bench VOCAB TEXTS [behavior=google|hf] [cased] [threads=1] "
-                 "[repeat=5] [ids=FILE]\n");
+                 "usage: tokenizer_bench VOCAB TEXTS [behavior=google|hf] [cased] [targets] "
+                 "[threads=1] [repeat=5] [ids=FILE]\n");
     return static_cast<int>(dtrain::ExitCode::kUsage);
   }
   const dtrain::Status status = Run(arguments);

@@ -2,10 +2,11 @@
 # tokenizer_peer.py - compares ids and speed with Hugging Face's and Google's tokenizers.
 # SPDX-License-Identifier: Apache-2.0
 #
-#   tokenizer_peer.py build/cpu/bin/tokenizer_bench VOCAB FILE... [--cased]
+#   tokenizer_peer.py build/cpu/bin/tokenizer_bench VOCAB FILE... [--cased] [--targets]
 #       [--google=TOKENIZATION.py [--every=1]] [--time [--rounds=5] [--threads=2]]
 #
-# VOCAB is a vocab.txt (WordPiece), a tokenizer.json or a .spm. Texts are the lines of a file, the fields of a .csv,
+# VOCAB is a vocab.txt (WordPiece), a tokenizer.json, a .spm or the folder of a Marian model, whose peer is
+# transformers' MarianTokenizer: texts are sources, or with --targets targets (no --time). Texts are the lines of a file, the fields of a .csv,
 # the strings of a .json; FILE "unicode" means every character between others. Without --google the
 # peer is the package `tokenizers` (behaviour hf), or `sentencepiece` for a .spm; with it google-research/bert's
 # tokenization.py on every EVERYth text. --time measures instead, ours and theirs in turn, from texts in memory to ids
@@ -66,6 +67,7 @@ class Bench:
     def __init__(self, args, behavior, folder):
         self.command = [args.bench, args.vocab, f'{folder}/texts', f'behavior={behavior}']
         self.command += ['cased'] if args.cased else []
+        self.command += ['targets'] if args.targets else []
         self.folder = folder
 
     def write(self, texts):
@@ -125,9 +127,21 @@ def spm_encoder(args):
     return lambda texts: map(processor.encode, texts)
 
 
+def marian_encoder(args):
+    import transformers
+    transformers.logging.set_verbosity_error()  # of texts longer than the model's
+    tokenizer = transformers.MarianTokenizer.from_pretrained(args.vocab)
+
+    def encode(text):
+        return tokenizer(**{'text_target' if args.targets else 'text': text}).input_ids[:-1]  # without </s>
+    return lambda texts: map(encode, texts)
+
+
 def compare(args, folder):
     bench = Bench(args, 'google' if args.google else 'hf', folder)
-    encode = (google_encoder if args.google else spm_encoder if is_spm(args) else hf_encoder)(args)
+    is_marian = pathlib.Path(args.vocab).is_dir()
+    encode = (google_encoder if args.google else marian_encoder if is_marian
+              else spm_encoder if is_spm(args) else hf_encoder)(args)
     total = differing = 0
     for path in args.files:
         texts = read_texts(path)[::args.every if args.google else 1]
@@ -198,6 +212,7 @@ def main():
     parser.add_argument('vocab')
     parser.add_argument('files', nargs='+')
     parser.add_argument('--cased', action='store_true')
+    parser.add_argument('--targets', action='store_true')
     parser.add_argument('--google')
     parser.add_argument('--every', type=int, default=1)
     parser.add_argument('--time', action='store_true')
