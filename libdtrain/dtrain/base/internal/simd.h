@@ -259,6 +259,9 @@ inline Vec Max(Vec a, Vec b) {
 #if defined(__AVX512F__)
   return reinterpret_cast<Vec>(
       _mm512_maskz_max_ps(0xffff, reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<Vec>(
+      _mm256_max_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b)));
 #else
   return a > b ? a : b;
 #endif
@@ -267,6 +270,9 @@ inline Vec Min(Vec a, Vec b) {
 #if defined(__AVX512F__)
   return reinterpret_cast<Vec>(
       _mm512_maskz_min_ps(0xffff, reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<Vec>(
+      _mm256_min_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b)));
 #else
   return a < b ? a : b;
 #endif
@@ -442,14 +448,15 @@ inline Vec Exp(Vec x) {
   x = Held(x, -87.0f, 89.0f);
   const IntVec n = reinterpret_cast<IntVec>(
       vcvtnq_s32_f32(reinterpret_cast<float32x4_t>(x * kLog2E)));  // to nearest
-#else
-  x = x < -87.0f ? Broadcast(-87.0f) : x;
-  x = x > 89.0f ? Broadcast(89.0f) : x;
-  const Vec y = x * kLog2E;
-  const IntVec n =
-      __builtin_convertvector(y + (y < 0.0f ? Broadcast(-0.5f) : Broadcast(0.5f)), IntVec);
-#endif
   const Vec nf = __builtin_convertvector(n, Vec);
+#else
+  x = Min(Broadcast(89.0f), Max(Broadcast(-87.0f), x));
+  // A float this large has no fraction, so the sum rounds to nearest. Its lowest bits are n's.
+  constexpr float kRound = 0x1.8p23f;
+  const Vec rounded = SumBarrier(x * kLog2E + kRound);
+  const IntVec n = reinterpret_cast<IntVec>(rounded);
+  const Vec nf = SumBarrier(rounded - kRound);
+#endif
   const Vec r = SumBarrier(x - nf * kLog2High) - nf * kLog2Low;
   const Vec p = polynomial(r);
   // Uses 2^(n - 1), which a float can hold for every n here; 2^n would overflow for n = 128. For n
