@@ -54,6 +54,10 @@ std::vector<Case> AllCases() {
       {"head size 128, dropout, causal", {66, 17}, {66, 17}, 1, 128, true, 0.2f},
       {"many keys", {3}, {1023}, 1, 64, false, 0.1f},
       {"many queries", {1023}, {5}, 1, 32},
+      // Around the edges of the tiles of 96 queries and 192 keys that CPUs have for floats.
+      {"tiles of floats", {96, 97, 95}, {192, 193, 191}, 2, 8},
+      {"tiles of floats, causal, dropout", {193, 97, 385}, {193, 97, 385}, 1, 12, true, 0.1f},
+      {"few keys, and one query", {192, 1}, {3, 577}, 1, 20, false, 0.1f},
       // What they leave to the plain ones.
       {"many keys, odd head size", {2}, {1023}, 1, 20},
       {"head size 64, rows not aligned", {33}, {40}, 1, 64, false, 0.1f, 0.0f, 5},
@@ -347,14 +351,14 @@ TEST_CASE("scores beyond float's range count nothing, whichever keys have them")
   if (TestDevice().type == DeviceType::kCuda) return;  // GPUs take the first keys' as they are
   const DType dtype = GENERATE(DType::kFloat32, DType::kBFloat16);
   const int64_t head_dim = GENERATE(16, 64);
-  for (const size_t broken : {0, 72}) {  // the first 128 of 200 keys, or the last
+  for (const size_t broken : {0, 72}) {  // the first 192 of 264 keys, a tile, or the last
     INFO(Name(dtype) << ", " << head_dim << ", " << broken);
     const auto columns = static_cast<size_t>(head_dim);
-    Values k(200 * columns, 0.0);
-    Values v(200 * columns, 0.0);
+    Values k(264 * columns, 0.0);
+    Values v(264 * columns, 0.0);
     double expected = 0.0;
-    for (size_t key = 0; key < 200; ++key) {
-      const bool is_broken = key >= broken && key < broken + 128;
+    for (size_t key = 0; key < 264; ++key) {
+      const bool is_broken = key >= broken && key < broken + 192;
       if (is_broken) std::fill_n(k.begin() + static_cast<int64_t>(key * columns), columns, -1e30);
       v[key * columns] = static_cast<double>(key % 11) - 3.0;
       if (!is_broken) expected += v[key * columns] / 72.0;
@@ -363,8 +367,8 @@ TEST_CASE("scores beyond float's range count nothing, whichever keys have them")
     Tensor log_sum_exp = Filled({1, 1}, DType::kFloat32, 77.0);
     Stream stream;
     AttentionForward(FromValues({1, head_dim}, dtype, Values(columns, 1e30)),
-                     FromValues({200, head_dim}, dtype, k), FromValues({200, head_dim}, dtype, v),
-                     Pack({1}), Pack({200}), {}, out, log_sum_exp, stream);
+                     FromValues({264, head_dim}, dtype, k), FromValues({264, head_dim}, dtype, v),
+                     Pack({1}), Pack({264}), {}, out, log_sum_exp, stream);
     CHECK(ValueAt(out, 0) == Approx(expected).epsilon(ToleranceOf(dtype)));
     CHECK(ValueAt(log_sum_exp, 0) == Approx(std::log(72.0)).epsilon(1e-5));
   }

@@ -61,6 +61,10 @@ std::vector<Case> AllCases() {
       Window(20, {90, 17}, 1, 128),
       Window(2, {66, 1}, 1, 128, 0.2f),
       Window(48, {170}, 2, 128),
+      // Around the edges of the tiles of 96 queries and 192 keys that CPUs have for floats.
+      Window(95, {193, 97}, 1, 12),
+      Window(96, {384, 96}, 1, 12, 0.1f),
+      Window(191, {577}, 1, 8),
       // What they leave to the plain ones.
       Window(3, {17}, 1, 256),
   };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include "dtrain/base/thread_pool.h"
@@ -105,13 +106,33 @@ AttentionArgs MakeAttentionArgs(const AttentionSaved& x, const Sequences& querie
   return args;
 }
 
-// Scratch floats one unit needs (attention_unit.h), for vectors of up to 16 floats.
-int64_t ScratchFloats(int64_t max_keys, int64_t head_dim) {
-  const int64_t dim = head_dim + 16;
+// Scratch floats that one unit needs if it multiplies pairs, for vectors of up to 16 floats.
+int64_t PairScratch(const AttentionArgs& args) {
+  const int64_t dim = args.head_dim + 16;
   const int64_t row = kKeyTile + 16;
-  const int64_t tiles = (max_keys + kKeyTile - 1) / kKeyTile;
-  const int64_t per_key = 2 * tiles * head_dim * row + 4 * (max_keys + 32) * dim;
+  const int64_t tiles = (args.max_keys + kKeyTile - 1) / kKeyTile;
+  const int64_t per_key = 2 * tiles * args.head_dim * row + 4 * (args.max_keys + 32) * dim;
   return per_key + 5 * kQueryTile * dim + 4 * kQueryTile * row + 1024;
+}
+
+// The same if it multiplies floats.
+int64_t FloatScratch(const AttentionArgs& args) {
+  const int64_t dim = args.head_dim + 32;
+  const int64_t keys = std::min<int64_t>(args.max_keys, kFloatKeyTile);
+  const int64_t row = keys + 32;
+  const int64_t tiles = (args.max_keys + kFloatKeyTile - 1) / kFloatKeyTile;
+  const int64_t forward = tiles * args.head_dim * row + (args.max_keys + 2 * kFloatQueryTile) * dim;
+  const int64_t backward =
+      args.max_queries * (3 * dim + 2) + 2 * args.head_dim * row + 3 * keys * dim;
+  // Scores, their gradients, and half a float for each draw.
+  return std::max(forward, backward) + 3 * kFloatQueryTile * row + 1024;
+}
+
+// Scratch floats of one unit (attention_unit.h). Which products it has depends on the processor.
+template <typename T>
+int64_t ScratchFloats(const AttentionArgs& args) {
+  if constexpr (std::is_same_v<T, float>) return FloatScratch(args);
+  return std::max(PairScratch(args), FloatScratch(args));
 }
 
 // The largest number of keys, of `keys`, that a query sees. (A causal one sees half on average.)
@@ -145,7 +166,7 @@ std::vector<int64_t> SplitUnits(const AttentionArgs& args, const Sequences& quer
 }
 
 // Calls kernel(args) on every thread, with the thread's own units and scratch in args.
-template <typename Kernel>
+template <typename T, typename Kernel>
 void RunOnCpu(const AttentionArgs& args, const Sequences& queries, const Sequences& keys,
               const Kernel& kernel) {
   const int64_t work =
@@ -156,7 +177,7 @@ void RunOnCpu(const AttentionArgs& args, const Sequences& queries, const Sequenc
     AttentionArgs part = args;
     part.first_unit = cuts[static_cast<size_t>(begin)];
     part.last_unit = cuts[static_cast<size_t>(end)];
-    part.scratch = ThreadScratch<float>(0, ScratchFloats(keys.max_length(), args.head_dim));
+    part.scratch = ThreadScratch<float>(0, ScratchFloats<T>(args));
     kernel(part);
   });
 }
@@ -187,7 +208,7 @@ void AttentionForward(const Tensor& q, const Tensor& k, const Tensor& v,
       MakeAttentionArgs({q, k, v, out, log_sum_exp}, query_sequences, key_sequences, options);
   DispatchFloat(q, [&]<DeviceType D, typename T>() {
     if constexpr (D == DeviceType::kCpu) {
-      RunOnCpu(args, query_sequences, key_sequences, AttentionForwardKernelCpu<T>);
+      RunOnCpu<T>(args, query_sequences, key_sequences, AttentionForwardKernelCpu<T>);
     } else {
       AttentionForwardKernelCuda<T>(args, stream);
     }
@@ -219,7 +240,7 @@ void AttentionBackward(const Tensor& d_out, const AttentionSaved& saved,
   args.dv_stride = dv.row_stride();
   DispatchFloat(q, [&]<DeviceType D, typename T>() {
     if constexpr (D == DeviceType::kCpu) {
-      RunOnCpu(args, query_sequences, key_sequences, AttentionBackwardKernelCpu<T>);
+      RunOnCpu<T>(args, query_sequences, key_sequences, AttentionBackwardKernelCpu<T>);
     } else {
       AttentionBackwardKernelCuda<T>(args, stream);
     }

@@ -1,11 +1,9 @@
 // attention_backward_cpu.cc - gradients of attention on the CPU, one (sequence, head) at a time.
 // SPDX-License-Identifier: Apache-2.0
 //
-// For each tile of queries and tile of keys (Dao et al. 2022, algorithm 4), with D_i = sum_d dO_id
-// O_id:
-//   P = exp(S - log_sum_exp);  dP = dO V^T;  dS = scale P (mask dP - D)
-//   dV += dropout(P)^T dO;  dK += dS^T Q;  dQ += dS K
-#include "dtrain/ops/internal/attention_unit.h"
+// Here with products of pairs of bfloat16, by the formulas of attention_backward_floats.h. The
+// outer loop is over tiles of queries (Dao et al. 2022, algorithm 4).
+#include "dtrain/ops/internal/attention_backward_floats.h"
 
 namespace dtrain::DT_CPU_ISA {
 namespace {
@@ -17,8 +15,7 @@ struct BackwardMemory {
   // [kQueryTile, tile_row]: first scores, then dropout(P). Pairs of queries are in every other row.
   float* p;
   float* ds;  // same layout: first dP, then dS
-  // A block's dS as pairs, to be the left side of a product: [kRowsAtOnce, tile_row]. Null if ds
-  // itself can be the left side.
+  // A block's dS as pairs, to be the left side of a product: [kRowsAtOnce, tile_row].
   float* ds_rows;
   float* dq;      // [kQueryTile, padded_dim]
   float* dk;      // [keys, padded_dim]; with tiles the transpose [dim, keys]
@@ -37,9 +34,10 @@ struct BackwardRowArgs {
 };
 
 // Turns p from scores into dropout(P), and ds from dP into dS. In columns of the tile that the row
-// does not see both become 0, because products over queries read them.
-template <Terms kTerms>
-void BackwardRow(const AttentionArgs& args, const BackwardRowArgs& row, float* p, float* ds) {
+// does not see both become 0, because products over queries read them. (A processor without pairs
+// never calls it.)
+[[maybe_unused]] inline void BackwardRow(const AttentionArgs& args, const BackwardRowArgs& row,
+                                         float* p, float* ds) {
   const auto clear = [&](int64_t begin, int64_t end) {
     for (int64_t column = begin; column < end; column += kLanes) {
       Store(p + column, Vec{});
@@ -50,8 +48,7 @@ void BackwardRow(const AttentionArgs& args, const BackwardRowArgs& row, float* p
   int64_t column = row.computed.begin;
   for (; column < row.computed.end; column += kLanes) {
     const Vec x = Load(p + column) * args.scale - row.log_sum_exp;
-    const Vec probability =
-        Within(column, row.seen, kTerms == Terms::kFloats ? Exp(x) : RoundedExp2(x * kLog2E), 0.0f);
+    const Vec probability = Within(column, row.seen, RoundedExp2(x * kLog2E), 0.0f);
     Vec kept = probability;
     Vec d_probability = Within(column, row.seen, Load(ds + column), 0.0f);
     if (args.dropout_threshold != 0) {
@@ -165,24 +162,20 @@ void BackwardTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile,
                                   memory.v_tiles + tile_offset, u.tile_row, ds + from, u.tile_row},
                                  depth, vecs);
     for (int64_t r = 0; r < rows; ++r) {
-      BackwardRow<kTerms>(
-          args,
-          {memory.log_sum_exp[row + r], memory.delta[row + r], tile.Seen(row + r, 1), computed,
-           of_tile, draws.data + (row + r) * draws.row},
-          p + r * u.tile_row, ds + r * u.tile_row);
+      BackwardRow(args,
+                  {memory.log_sum_exp[row + r], memory.delta[row + r], tile.Seen(row + r, 1),
+                   computed, of_tile, draws.data + (row + r) * draws.row},
+                  p + r * u.tile_row, ds + r * u.tile_row);
     }
-    const float* left = ds + from;
-    if constexpr (kTerms != Terms::kFloats) {
-      for (int64_t r = 0; r < rows; ++r) {
-        NarrowScores<kTerms>(left + r * u.tile_row, vecs, memory.ds_rows + r * u.tile_row);
-      }
-      left = memory.ds_rows;
-      PairBlock<kTerms>(rows, of_tile.vecs(), u.tile_row, p + of_tile.begin, ds + of_tile.begin);
+    for (int64_t r = 0; r < rows; ++r) {
+      NarrowScores<kTerms>(ds + from + r * u.tile_row, vecs, memory.ds_rows + r * u.tile_row);
     }
+    PairBlock<kTerms>(rows, of_tile.vecs(), u.tile_row, p + of_tile.begin, ds + of_tile.begin);
     const float* const k = memory.k.data + (tile.key + from) / kPack<kTerms> * memory.k.row;
-    MultiplyBlock<true, kTerms>(
-        rows, {left, u.tile_row, 1, k, memory.k.row, memory.dq + row * u.padded_dim, u.padded_dim},
-        TermsOf<kTerms>(computed.count()), u.padded_dim / kLanes);
+    MultiplyBlock<true, kTerms>(rows,
+                                {memory.ds_rows, u.tile_row, 1, k, memory.k.row,
+                                 memory.dq + row * u.padded_dim, u.padded_dim},
+                                TermsOf<kTerms>(computed.count()), u.padded_dim / kLanes);
   }
   if constexpr (kTerms == Terms::kTiles) {
     AddTransposedKeyGradients(u, tile, of_tile, queries, memory);
@@ -200,7 +193,7 @@ BackwardMemory MakeBackwardMemory(const AttentionArgs& args, Unit<T>& u) {
       RightRows<kTerms>(u.k, args.k_stride, u.keys, u.dim, u.Take(u.padded_keys * u.padded_dim));
   memory.p = u.Take(kQueryTile * u.tile_row);
   memory.ds = u.Take(kQueryTile * u.tile_row);
-  memory.ds_rows = kTerms == Terms::kFloats ? nullptr : u.Take(kRowsAtOnce<kTerms> * u.tile_row);
+  memory.ds_rows = u.Take(kRowsAtOnce<kTerms> * u.tile_row);
   memory.dq = u.Take(kQueryTile * u.padded_dim);
   memory.d_row = kTerms == Terms::kTiles ? SpacedRow(u.keys) : u.padded_dim;
   const int64_t d_floats = memory.d_row * (kTerms == Terms::kTiles ? u.dim : u.keys);
@@ -212,7 +205,7 @@ BackwardMemory MakeBackwardMemory(const AttentionArgs& args, Unit<T>& u) {
 }
 
 // Transposes the pairs of a tile of queries from [16, dim] to [dim, 16].
-inline FloatRows TransposePairs(const FloatRows& pairs, int64_t dim, float* to) {
+[[maybe_unused]] inline FloatRows TransposePairs(const FloatRows& pairs, int64_t dim, float* to) {
   TransposeCopy(pairs.data, pairs.row, kTileSide, dim, to, kTileSide);
   return {to, kTileSide};
 }
@@ -232,18 +225,12 @@ void BackwardQueries(const AttentionArgs& args, const Unit<T>& u, int64_t query,
   sides.right_d_out =
       RightRows<kTerms>(d_out_rows, args.d_out_stride, queries, u.dim, d_out_copies);
   float* const left_copies = d_out_copies + kQueryTile * u.padded_dim;
-  if constexpr (kTerms == Terms::kFloats) {
-    sides.q = sides.right_q;
-    sides.d_out = sides.right_d_out;
-  } else {
-    const int64_t half = kQueryTile * u.dim / 2;
-    sides.q = LeftRows<kTerms>(q_rows, args.q_stride, queries, u.dim, left_copies);
-    sides.d_out =
-        LeftRows<kTerms>(d_out_rows, args.d_out_stride, queries, u.dim, left_copies + half);
-    if constexpr (kTerms == Terms::kTiles) {
-      sides.transposed_q = TransposePairs(sides.right_q, u.dim, left_copies + 2 * half);
-      sides.transposed_d_out = TransposePairs(sides.right_d_out, u.dim, left_copies + 3 * half);
-    }
+  const int64_t half = kQueryTile * u.dim / 2;
+  sides.q = LeftRows<kTerms>(q_rows, args.q_stride, queries, u.dim, left_copies);
+  sides.d_out = LeftRows<kTerms>(d_out_rows, args.d_out_stride, queries, u.dim, left_copies + half);
+  if constexpr (kTerms == Terms::kTiles) {
+    sides.transposed_q = TransposePairs(sides.right_q, u.dim, left_copies + 2 * half);
+    sides.transposed_d_out = TransposePairs(sides.right_d_out, u.dim, left_copies + 3 * half);
   }
   for (int64_t r = 0; r < queries; ++r) {
     memory.log_sum_exp[r] = args.log_sum_exp[(token + r) * args.num_heads + u.head];
@@ -300,8 +287,13 @@ void BackwardUnit(const AttentionArgs& args, int64_t index) {
 template <typename T>
 void AttentionBackwardKernel(const AttentionArgs& args) {
   WithTerms<T>(args, [&](auto terms) {
+    constexpr Terms kTerms = decltype(terms)::value;
     for (int64_t unit = args.first_unit; unit < args.last_unit; ++unit) {
-      BackwardUnit<decltype(terms)::value, T>(args, unit);
+      if constexpr (kTerms == Terms::kFloats) {
+        FloatsBackwardUnit<T>(args, unit).Run();
+      } else {
+        BackwardUnit<kTerms, T>(args, unit);
+      }
     }
   });
 }

@@ -1,10 +1,8 @@
 // attention_forward_cpu.cc - attention of one (sequence, head) at a time, in tiles that fit caches.
 // SPDX-License-Identifier: Apache-2.0
 //
-// For each tile of queries and tile of keys, where m and l are the running maximum and sum of a
-// row:
-//   S = scale Q K^T;  P = exp(S - m);  O = O exp(m_old - m) + dropout(P) V
-//   out = O / l;  log_sum_exp = m + log l
+// Here with products of pairs of bfloat16, by the formulas of attention_forward_floats.h.
+#include "dtrain/ops/internal/attention_forward_floats.h"
 #include "dtrain/ops/internal/attention_forward_tiles.h"
 #include "dtrain/ops/internal/attention_unit.h"
 
@@ -16,28 +14,8 @@ struct SoftmaxRow {
   float maximum, sum;
 };
 
-// The largest of the scores that are seen, after scaling.
-inline float LargestScore(const AttentionArgs& args, const Columns& seen, const float* scores) {
-  if (seen.count() == 0) return kMinusInfinity;
-  Vec largest = Broadcast(kMinusInfinity);
-  int64_t column = RoundDown(seen.begin, kLanes);
-  const auto add_part = [&] {
-    largest =
-        Max(largest, Within(column, seen, Load(scores + column) * args.scale, kMinusInfinity));
-  };
-  if (column < seen.begin) {
-    add_part();
-    column += kLanes;
-  }
-  for (; column + kLanes <= seen.end; column += kLanes) {
-    largest = Max(largest, Load(scores + column) * args.scale);
-  }
-  if (column < seen.end) add_part();
-  return HorizontalMax(largest);
-}
-
-// Replaces scores by probabilities with dropout: `vecs` vectors, of which columns `seen` are not 0,
-// as pairs of keys if kTerms are pairs. `here` is the largest of these scores.
+// Replaces scores by probabilities with dropout, as pairs of keys: `vecs` vectors, of which columns
+// `seen` are not 0. `here` is the largest of these scores.
 template <Terms kTerms>
 void ForwardRow(const AttentionArgs& args, float here, const Columns& seen, int64_t vecs,
                 const uint16_t* draws, float* scores, SoftmaxRow& state, float* out,
@@ -50,16 +28,12 @@ void ForwardRow(const AttentionArgs& args, float here, const Columns& seen, int6
   for (int64_t v = 0; v < vecs; ++v) {
     const Vec x =
         Within(v * kLanes, seen, Load(scores + v * kLanes) * args.scale - shift, kMinusInfinity);
-    Vec p = kTerms == Terms::kFloats ? Exp(x) : RoundedExp2(x * kLog2E);
+    Vec p = RoundedExp2(x * kLog2E);
     sum += p;
     if (args.dropout_threshold != 0) p *= KeepFactor(args, draws + v * kLanes);
-    if constexpr (kTerms == Terms::kFloats) {
-      Store(scores + v * kLanes, p);
-    } else {
-      Store(reinterpret_cast<BFloat16*>(scores) + v * kLanes, p);
-    }
+    Store(reinterpret_cast<BFloat16*>(scores) + v * kLanes, p);
   }
-  if constexpr (kTerms != Terms::kFloats) EndPairs<kTerms>(scores, vecs);
+  EndPairs<kTerms>(scores, vecs);
   if (state.sum != 0.0f) {
     const float shrink = Exp(Broadcast(state.maximum - maximum))[0];
     state.sum *= shrink;
@@ -162,12 +136,16 @@ void AttentionForwardKernel(const AttentionArgs& args) {
   WithTerms<T>(args, [&](auto terms) {
     constexpr Terms kTerms = decltype(terms)::value;
     for (int64_t unit = args.first_unit; unit < args.last_unit; ++unit) {
-      if constexpr (kTerms == Terms::kTiles) {
-        // If the AMX unit's sums leave their range, it returns false and the code below computes
-        // the unit instead.
-        if (TilesForwardUnit<T>(args, unit).Run()) continue;
+      if constexpr (kTerms == Terms::kFloats) {
+        FloatsForwardUnit<T>(args, unit).Run();
+      } else {
+        if constexpr (kTerms == Terms::kTiles) {
+          // If the AMX unit's sums leave their range, it returns false and the code below computes
+          // the unit instead.
+          if (TilesForwardUnit<T>(args, unit).Run()) continue;
+        }
+        ForwardUnit<kTerms, T>(args, unit);
       }
-      ForwardUnit<kTerms, T>(args, unit);
     }
   });
 }

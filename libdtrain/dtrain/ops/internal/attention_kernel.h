@@ -15,6 +15,9 @@ namespace dtrain {
 // and of kDropoutBlock.
 inline constexpr int kQueryTile = 32;
 inline constexpr int kKeyTile = 128;
+// The same where CPUs multiply floats; also multiples of every kBlockRows (small_matrix.h).
+inline constexpr int kFloatQueryTile = 96;
+inline constexpr int kFloatKeyTile = 192;
 // How many draws the numbers of a row have room for (ops/dropout.h), and of how many keys.
 inline constexpr uint32_t kDropoutDraws = uint32_t{1} << 18;
 inline constexpr int64_t kDropoutKeys = int64_t{kDropoutDraws} * 4;

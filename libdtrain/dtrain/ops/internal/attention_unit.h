@@ -3,7 +3,7 @@
 //
 // Only for files that dtrain_cpu_kernels() compiles. A unit is one (sequence, head). K and V are
 // transposed once per unit, so that every product reads its right operand in whole vectors.
-// Sequences of up to kKeyTile keys are a single tile.
+// Sequences of up to kKeyTile keys (kFloatKeyTile if floats are multiplied) are a single tile.
 //
 // Some processors multiply pairs of bfloat16: Terms::kPairs, or Terms::kTiles with AMX. There
 // bfloat16 tensors are multiplied directly, and intermediate values are rounded to bfloat16 before
@@ -62,8 +62,9 @@ struct Unit {
   }
 };
 
+// `key_tile` is the number of keys of a tile.
 template <typename T>
-inline Unit<T> MakeUnit(const AttentionArgs& args, int64_t index) {
+inline Unit<T> MakeUnit(const AttentionArgs& args, int64_t index, int64_t key_tile = kKeyTile) {
   Unit<T> u;
   const int64_t sequence = index / args.num_heads;
   u.head = index % args.num_heads;
@@ -74,7 +75,7 @@ inline Unit<T> MakeUnit(const AttentionArgs& args, int64_t index) {
   u.dim = args.head_dim;
   u.padded_dim = RoundUp(u.dim, kLanes);
   u.padded_keys = RoundUp(u.keys, 2 * kTileSide);
-  u.tile_row = SpacedRow(Smaller(u.keys, kKeyTile));
+  u.tile_row = SpacedRow(Smaller(u.keys, key_tile));
   u.tile_floats = u.dim * u.tile_row;
   const int64_t column = u.head * u.dim;
   u.q = static_cast<const T*>(args.q) + u.first_query * args.q_stride + column;
@@ -99,13 +100,13 @@ inline void FetchRow(const AttentionArgs& args, const Unit<T>& u, int64_t i) {
 }
 
 // Transposes [keys, dim] into tiles of [terms of dim, tile_row].
-template <Terms kTerms, typename T>
+template <Terms kTerms, int64_t kTile = kKeyTile, typename T>
 inline const float* TransposeTiles(Unit<T>& u, const T* from, int64_t stride) {
-  const int64_t tiles = (u.keys + kKeyTile - 1) / kKeyTile;
+  const int64_t tiles = (u.keys + kTile - 1) / kTile;
   float* const to = u.Take(tiles * u.tile_floats);
   for (int64_t t = 0; t < tiles; ++t) {
-    const int64_t first = t * kKeyTile;
-    const int64_t keys = Smaller(kKeyTile, u.keys - first);
+    const int64_t first = t * kTile;
+    const int64_t keys = Smaller(kTile, u.keys - first);
     float* const tile = to + t * u.tile_floats;
     if constexpr (kTerms == Terms::kFloats) {
       TransposeCopy(from + first * stride, stride, keys, u.dim, tile, u.tile_row);
@@ -167,16 +168,37 @@ struct Tile {
   bool IsFirst(int64_t row) const { return key <= Larger(0, query + row - before); }
 };
 
-// Calls body(tile) for the tiles of which queries [query, query + queries) see keys, in order.
-template <typename T, typename Body>
-inline void ForEachTile(const AttentionArgs& args, const Unit<T>& u, int64_t query, int64_t queries,
-                        const Body& body) {
+// How many keys before and after itself a query sees.
+struct Reach {
+  int64_t before, after;
+};
+
+inline Reach ReachOf(const AttentionArgs& args) {
   constexpr int64_t kFar = int64_t{1} << 32;  // beyond every sequence's ends
   const int64_t before = args.window > 0 ? args.window : kFar;
-  const int64_t after = args.causal ? 0 : before;
-  const int64_t end = Smaller(u.keys, query + queries + after);
-  for (int64_t key = RoundDown(Larger(0, query - before), kKeyTile); key < end; key += kKeyTile) {
-    body(Tile{query, queries, key, Smaller(kKeyTile, u.keys - key), before, after});
+  return {before, args.causal ? 0 : before};
+}
+
+// Calls body(tile) for the tiles of which queries [query, query + queries) see keys, in order.
+template <int64_t kTile = kKeyTile, typename T, typename Body>
+inline void ForEachTile(const AttentionArgs& args, const Unit<T>& u, int64_t query, int64_t queries,
+                        const Body& body) {
+  const Reach reach = ReachOf(args);
+  const int64_t end = Smaller(u.keys, query + queries + reach.after);
+  for (int64_t key = RoundDown(Larger(0, query - reach.before), kTile); key < end; key += kTile) {
+    body(Tile{query, queries, key, Smaller(kTile, u.keys - key), reach.before, reach.after});
+  }
+}
+
+// Calls body(tile) for the tiles whose queries see some of the keys [key, key + keys), in order.
+template <int64_t kTile, typename T, typename Body>
+inline void ForEachQueryTile(const AttentionArgs& args, const Unit<T>& u, int64_t key, int64_t keys,
+                             const Body& body) {
+  const Reach reach = ReachOf(args);
+  const int64_t end = Smaller(u.queries, key + keys + reach.before);
+  for (int64_t query = RoundDown(Larger(0, key - reach.after), kTile); query < end;
+       query += kTile) {
+    body(Tile{query, Smaller(kTile, u.queries - query), key, keys, reach.before, reach.after});
   }
 }
 
@@ -186,6 +208,26 @@ inline Vec Within(int64_t first, const Columns& seen, Vec x, float other) {
   x = Below(first, seen.end, x, other);
   if (first >= seen.begin) return x;
   return LaneNumbers() < static_cast<int32_t>(seen.begin - first) ? Broadcast(other) : x;
+}
+
+// The largest of the scores that are seen, after scaling.
+inline float LargestScore(const AttentionArgs& args, const Columns& seen, const float* scores) {
+  if (seen.count() == 0) return kMinusInfinity;
+  Vec largest = Broadcast(kMinusInfinity);
+  int64_t column = RoundDown(seen.begin, kLanes);
+  const auto add_part = [&] {
+    largest =
+        Max(largest, Within(column, seen, Load(scores + column) * args.scale, kMinusInfinity));
+  };
+  if (column < seen.begin) {
+    add_part();
+    column += kLanes;
+  }
+  for (; column + kLanes <= seen.end; column += kLanes) {
+    largest = Max(largest, Load(scores + column) * args.scale);
+  }
+  if (column < seen.end) add_part();
+  return HorizontalMax(largest);
 }
 
 // The random bits of a tile: [queries, row], of which the columns Seen(0, queries) are set.

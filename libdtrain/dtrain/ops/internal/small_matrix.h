@@ -170,10 +170,10 @@ struct FloatRows {
   int64_t row;
 };
 
+// Copies rows to a stride of `to_row`. Columns up to the next multiple of kLanes become 0.
 template <typename T>
-inline FloatRows CopyRows(const T* from, int64_t from_row, int64_t rows, int64_t columns,
-                          float* to) {
-  const int64_t to_row = RoundUp(columns, kLanes);
+inline FloatRows CopyRows(const T* from, int64_t from_row, int64_t rows, int64_t columns, float* to,
+                          int64_t to_row) {
   for (int64_t r = 0; r < rows; ++r) {
     int64_t c = 0;
     for (; c + kLanes <= columns; c += kLanes) {
@@ -184,17 +184,6 @@ inline FloatRows CopyRows(const T* from, int64_t from_row, int64_t rows, int64_t
     }
   }
   return {to, to_row};
-}
-
-// Returns the rows themselves if they are whole vectors of floats, otherwise a copy in `scratch`.
-inline FloatRows WholeRows(const float* from, int64_t from_row, int64_t rows, int64_t columns,
-                           float* scratch) {
-  if (columns % kLanes == 0) return {from, from_row};
-  return CopyRows(from, from_row, rows, columns, scratch);
-}
-inline FloatRows WholeRows(const BFloat16* from, int64_t from_row, int64_t rows, int64_t columns,
-                           float* scratch) {
-  return CopyRows(from, from_row, rows, columns, scratch);
 }
 
 // Combines rows two by two: row r of `to` holds the pairs (from[2 r, c], from[2 r + 1, c]). It is 0
@@ -232,42 +221,33 @@ inline void ZeroFloats(float* to, int64_t count) {
   std::memset(to, 0, static_cast<size_t>(count) * sizeof(float));
 }
 
-// Prepares rows as left operands of products: consecutive elements, or consecutive pairs of
-// neighbours.
-template <Terms kTerms, typename T>
-inline FloatRows LeftRows(const T* from, int64_t from_row, int64_t rows, int64_t columns,
+// Prepares rows as left operands of products of pairs: consecutive pairs of neighbours.
+template <Terms kTerms>
+inline FloatRows LeftRows(const BFloat16* from, int64_t from_row, int64_t rows, int64_t columns,
                           float* scratch) {
-  if constexpr (kTerms == Terms::kFloats) {
-    return WholeRows(from, from_row, rows, columns, scratch);
-  } else {
-    if (kTerms == Terms::kPairs || rows % kTileSide == 0) {
-      return {reinterpret_cast<const float*>(from), from_row / 2};
-    }
-    // Copies the rows, because the memory after the last row, which a tile would read, may belong
-    // to something else.
-    const int64_t to_row = columns / 2;
-    for (int64_t r = 0; r < rows; ++r) {
-      std::memcpy(scratch + r * to_row, from + r * from_row, static_cast<size_t>(columns) * 2);
-    }
-    ZeroFloats(scratch + rows * to_row, (RoundUp(rows, kTileSide) - rows) * to_row);
-    return {scratch, to_row};
+  if (kTerms == Terms::kPairs || rows % kTileSide == 0) {
+    return {reinterpret_cast<const float*>(from), from_row / 2};
   }
+  // Copies the rows, because the memory after the last row, which a tile would read, may belong to
+  // something else.
+  const int64_t to_row = columns / 2;
+  for (int64_t r = 0; r < rows; ++r) {
+    std::memcpy(scratch + r * to_row, from + r * from_row, static_cast<size_t>(columns) * 2);
+  }
+  ZeroFloats(scratch + rows * to_row, (RoundUp(rows, kTileSide) - rows) * to_row);
+  return {scratch, to_row};
 }
 
-// Prepares rows as right operands of products that sum over the rows.
-template <Terms kTerms, typename T>
-inline FloatRows RightRows(const T* from, int64_t from_row, int64_t rows, int64_t columns,
+// Prepares rows as right operands of products of pairs that sum over the rows.
+template <Terms kTerms>
+inline FloatRows RightRows(const BFloat16* from, int64_t from_row, int64_t rows, int64_t columns,
                            float* scratch) {
-  if constexpr (kTerms == Terms::kFloats) {
-    return WholeRows(from, from_row, rows, columns, scratch);
-  } else {
-    const FloatRows pairs = PairRows(from, from_row, rows, columns, scratch);
-    if constexpr (kTerms == Terms::kTiles) {
-      const int64_t filled = TermsOf<kTerms>(rows);
-      ZeroFloats(scratch + filled * pairs.row, (RoundUp(filled, kTileSide) - filled) * pairs.row);
-    }
-    return pairs;
+  const FloatRows pairs = PairRows(from, from_row, rows, columns, scratch);
+  if constexpr (kTerms == Terms::kTiles) {
+    const int64_t filled = TermsOf<kTerms>(rows);
+    ZeroFloats(scratch + filled * pairs.row, (RoundUp(filled, kTileSide) - filled) * pairs.row);
   }
+  return pairs;
 }
 
 // Rounds two rows of `vecs` vectors of floats to bfloat16 and combines them to pairs. `to` may be
