@@ -159,6 +159,7 @@ TEST_CASE("the full form has every field with a default, the minimal one what di
   for (const std::string& key : ConfigKeys(*config.GetDescriptor())) {
     // Empty lists have no text.
     if (key.find("train_") != std::string::npos || key == "data.sources") continue;
+    if (key == "model.lora.targets") continue;
     if (key == "run.comm_timeout") continue;  // the environment's, where it is not set
     CHECK_THAT(full, Catch::Contains(key.substr(key.rfind('.') + 1).append(": ")));
   }

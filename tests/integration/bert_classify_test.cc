@@ -233,6 +233,17 @@ TEST_CASE("adapters resume bit for bit, and leave the weights they change as the
   const Outcome evaluated = toy.Run(1, "eval --run_dir=" + toy.File("float-whole"));
   INFO(evaluated.output);
   CHECK(evaluated.exit_code == 0);
+
+  // Another alpha is another model; and the factors alone are none.
+  const std::string go_on =
+      "data.vocabulary= optimizer.schedule=constant optimizer.ema_decay=0.9 "
+      "model.pretrained=" +
+      toy.File("weights") + " run.run_dir=" + toy.File("float-whole") +
+      " trainer.max_steps=9 model.lora.rank=2 ";
+  CheckFailed(toy.Train(go_on + "model.lora.alpha=4"), 2, {"lora.alpha 16", "lora.alpha 4"});
+  CheckFailed(toy.Train("data.vocabulary= trainer.max_steps=1 run.run_dir=" + toy.File("other") +
+                        " model.pretrained=" + toy.File("float-whole/ckpt/last")),
+              7, {"lora_A.weight", "not added to the weights", "dtrain export-hf"});
 }
 
 TEST_CASE("adapters that would change nothing are refused") {

@@ -13,6 +13,7 @@
 #include "dtrain/device/buffer.h"
 #include "dtrain/device/tensor.h"
 #include "dtrain/distributed/internal/fingerprint.h"
+#include "dtrain/nn/frozen_parameters.h"
 #include "dtrain/ops/checksum.h"
 
 namespace dtrain {
@@ -79,10 +80,14 @@ Status CheckReplicas(std::span<const Tensor> tensors, std::string_view when, Com
 
 Status CheckReplicas(ParameterSet& parameters, std::string_view when, Communicator& comm,
                      Stream& stream) {
-  const int64_t mine = ChecksumOf(parameters.weights(), stream);
+  const auto sum = [&](const Tensor& weights) -> uint64_t {
+    return weights ? static_cast<uint64_t>(ChecksumOf(weights, stream)) : 0;
+  };
+  const auto mine =
+      static_cast<int64_t>(sum(parameters.weights()) + 31 * sum(FrozenOf(parameters).weights()));
   std::string different = Differences(AllGather(comm, mine), comm);
   if (different.empty()) return OkStatus();
-  for (Parameter* const parameter : parameters.in_backward_order()) {
+  for (Parameter* const parameter : parameters.all()) {
     const int64_t of_parameter = ChecksumOf(parameter->master(), stream);
     const std::string here = Differences(AllGather(comm, of_parameter), comm);
     if (here.empty()) continue;

@@ -183,6 +183,12 @@ class Loader {
         ++report_.ignored;
         continue;
       }
+      if (name.ends_with(".lora_A.weight") || name.ends_with(".lora_B.weight")) {
+        return StorageError(absl::StrFormat(
+            "%s: '%s' is a factor of an adapter that is not added to the weights; export the run "
+            "by dtrain export-hf, and give that folder",
+            file_.path(), tensor.tensor.name));
+      }
       Parameter* const parameter = Find(name);
       if (parameter == nullptr) {
         report_.unused.push_back(tensor.tensor.name);
@@ -235,16 +241,20 @@ class Loader {
       if (matches_.contains(parameter->index())) continue;
       const std::string& name = parameter->name();
       report_.initialised.push_back(name);
-      if (!options_.allow_missing && !IsOfHead(*parameter)) missing.push_back(name);
+      // A frozen weight that starts from a random value would keep it.
+      const bool may_be_new = options_.allow_missing || IsOfHead(*parameter);
+      if (parameter->is_frozen() || !may_be_new) missing.push_back(name);
     }
     std::sort(report_.initialised.begin(), report_.initialised.end());
     if (missing.empty()) return OkStatus();
     std::sort(missing.begin(), missing.end());
     return StorageError(absl::StrFormat(
         "%s: holds %d of the model's %d weights; missing %s; not used %s. Check that model and "
-        "file are of one kind and size%s, or set allow_missing to start the missing ones anew",
+        "file are of one kind and size%s%s",
         file_.path(), matches_.size(), matches_.size() + report_.initialised.size(), Names(missing),
-        Names(report_.unused), ShapeNote(file_.path()) + FamilyNote()));
+        Names(report_.unused), ShapeNote(file_.path()) + FamilyNote(),
+        options_.allow_missing ? "; model.lora does not train them, so they cannot start anew"
+                               : ", or set allow_missing to start the missing ones anew"));
   }
 
   // A note for messages if the tensors are called as those of another family are.
@@ -327,6 +337,13 @@ class Loader {
                                                 "%s",
                                                 LayerOf(parameter.name()))
                               : ""));
+    }
+    if (parameter.is_frozen() && theirs[0] < ours[0]) {
+      return StorageError(
+          absl::StrFormat("%s: '%s' has %d rows, and the vocabulary needs %d: model.lora does not "
+                          "train the others; "
+                          "use the vocabulary of the weights, or leave model.lora out",
+                          file_.path(), tensor.tensor.name, theirs[0], ours[0]));
     }
     report_.notes.push_back(
         theirs[0] > ours[0]

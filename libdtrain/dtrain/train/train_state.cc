@@ -335,7 +335,8 @@ StatusOr<bool> ResumeCheckpoint(const std::string& directory, ParameterSet& para
   return comm.AllReduceValue<int32_t>(found ? 1 : 0, ReduceOp::kMax) == 1;
 }
 
-Status LoadWeights(const Checkpoint& checkpoint, ParameterSet& parameters) {
+Status LoadWeights(const Checkpoint& checkpoint, ParameterSet& parameters,
+                   bool adapters_may_be_new) {
   parameters.CheckAllocated();
   DT_ASSIGN_OR_RETURN(const SafetensorsFile model, checkpoint.OpenTensors(kModelFile));
   DT_RETURN_IF_ERROR(RefuseForeignTensors(model, parameters));
@@ -346,8 +347,8 @@ Status LoadWeights(const Checkpoint& checkpoint, ParameterSet& parameters) {
   FrozenParameters& frozen = FrozenOf(parameters);
   Stream stream(parameters.weights().device());
   for (const Parameter* parameter : parameters.all()) {
-    // Adapters begin anew on the weights of a run that had none.
-    if (frozen.IsFactor(*parameter) && model.Find(parameter->name()) == nullptr) continue;
+    const bool may_be_new = adapters_may_be_new && frozen.IsFactor(*parameter);
+    if (may_be_new && model.Find(parameter->name()) == nullptr) continue;
     const std::string average = "average." + parameter->name();
     const bool has_average = optimizer && optimizer->Find(average) != nullptr;
     Tensor& flat = parameter->is_frozen() ? frozen.weights() : parameters.weights();

@@ -94,7 +94,9 @@ StatusOr<bool> ResumeCheckpoint(const std::string& directory, ParameterSet& para
                                 OptimizerShards* shards = nullptr);
 
 // Loads the weights alone, for evaluation and translation, or their moving average if there is one.
-Status LoadWeights(const Checkpoint& checkpoint, ParameterSet& parameters);
+// With `adapters_may_be_new`, adapters that the checkpoint does not have keep their first values.
+Status LoadWeights(const Checkpoint& checkpoint, ParameterSet& parameters,
+                   bool adapters_may_be_new = false);
 
 }  // namespace dtrain
 

@@ -54,6 +54,10 @@ std::string GraphKeyOf(const Sequences& sequences) {
                        ",");
 }
 
+std::string LowRankTextOf(const LowRankOptions& options) {
+  return options.rank > 0 ? absl::StrFormat("lora.alpha %g\n", options.alpha) : "";
+}
+
 std::string ModelTextOf(const BertOptions& options) {
   std::string text =
       absl::StrFormat("num_heads %d\nactivation %s\nlayer_norm_epsilon %g\n", options.num_heads,
@@ -63,7 +67,7 @@ std::string ModelTextOf(const BertOptions& options) {
     absl::StrAppendFormat(&text, "local_attention %d\nwhole_every %d\n", options.local_attention,
                           options.whole_every);
   }
-  return text;
+  return text + LowRankTextOf(options.low_rank);
 }
 
 Identity IdentityOf(std::string training_data, std::string evaluation, std::string model) {

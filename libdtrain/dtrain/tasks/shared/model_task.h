@@ -104,6 +104,8 @@ EpochInfo EpochOf(int64_t samples, const BatchOptions& batch,
 std::string GraphKeyOf(const Sequences& sequences);
 // Identity::model of a model with this encoder.
 std::string ModelTextOf(const BertOptions& options);
+// The same of adapters.
+std::string LowRankTextOf(const LowRankOptions& options);
 // Ranks must have alike what these texts say of the training data and of the dev set.
 Identity IdentityOf(std::string training_data, std::string evaluation, std::string model);
 // TrainingTask::checkpoint() with these files. StorageError where a checkpoint has one of those

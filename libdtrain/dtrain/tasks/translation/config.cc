@@ -169,8 +169,8 @@ Status ValidateWithoutData(const proto::NmtConfig& config) {
   DT_RETURN_IF_ERROR(CheckRules(config));
   DT_RETURN_IF_ERROR(ValidateModel(config.model()));
   DT_RETURN_IF_ERROR(internal::ValidateLora(
-      config.model().lora(),
-      !config.model().pretrained().empty() || !config.model().init().empty()));
+      config.model().lora(), !config.model().pretrained().empty() || !config.model().init().empty(),
+      "model.pretrained or model.init"));
   const proto::TrainerConfig& trainer = config.trainer();
   DT_RETURN_IF_ERROR(internal::ValidateSchedule(
       config.optimizer(),

@@ -12,6 +12,7 @@
 #include "dtrain/base/file.h"
 #include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/data/text_reader.h"
+#include "dtrain/tasks/shared/model_task.h"
 #include "dtrain/tasks/translation/internal/batch.h"
 #include "dtrain/tasks/translation/prepare.h"
 #include "dtrain/train/micro_batches.h"
@@ -211,7 +212,8 @@ Identity TranslationTask::identity() const {
                           train_.source_tokens(), train_.target_tokens(), train_.content_crc()),
       .model = absl::StrFormat("num_heads %d\nactivation %s\nnorm %s\nlayer_norm_epsilon %g\n",
                                model.num_heads, ToAbsl(Name(model.activation)),
-                               model.pre_norm ? "pre" : "post", model.layer_norm_epsilon)};
+                               model.pre_norm ? "pre" : "post", model.layer_norm_epsilon) +
+               LowRankTextOf(model.low_rank)};
   if (has_dev()) {
     const int64_t pairs = dev_->shard.size();
     const int64_t most = options_.eval_max_sentences;

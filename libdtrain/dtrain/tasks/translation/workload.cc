@@ -107,8 +107,7 @@ StatusOr<Workload> TranslationWorkload(const proto::NmtConfig& given,
   const int64_t tokens_per_batch = config.trainer().tokens_per_batch();
   DT_RETURN_IF_ERROR(internal::CheckBatchSize("trainer.tokens_per_batch", tokens_per_batch));
   Seq2SeqOptions model = ModelOptionsOf(config.model());
-  DT_RETURN_IF_ERROR(
-      internal::CheckTargets(model.low_rank, FrozenOf(Seq2SeqTransformer(model).parameters())));
+  DT_RETURN_IF_ERROR(internal::CheckTargets(model));
   MeanLengths lengths;
   DT_RETURN_IF_ERROR(ReadCorpus(config.data(), model, lengths));
   if (options.source_length > 0.0) lengths.source = options.source_length;

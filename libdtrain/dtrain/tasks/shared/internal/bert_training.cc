@@ -23,7 +23,6 @@
 #include "dtrain/run.pb.h"
 #include "dtrain/runs/checkpoint_directory.h"
 #include "dtrain/tasks/shared/bert_options.h"
-#include "dtrain/tasks/shared/internal/low_rank.h"
 #include "dtrain/tasks/shared/internal/memory_options.h"
 #include "dtrain/tasks/shared/internal/vocabulary_file.h"
 #include "dtrain/tasks/shared/kernel_plans.h"
@@ -164,7 +163,6 @@ StatusOr<TrainResult> TrainOnTexts(const TextSections& sections, const TextTrain
 
 StatusOr<TrainResult> TrainBert(const BertSections& sections, const BertTraining& training,
                                 RunRecorder& recorder, Runtime& runtime) {
-  DT_RETURN_IF_ERROR(CheckTargets(EncoderOptionsOf(sections.model)));
   const TextTraining run{
       .task = training.task,
       .updates_per_epoch = training.updates_per_epoch,

@@ -11,7 +11,6 @@
 #include "dtrain/tasks/shared/bert_head.h"
 #include "dtrain/tasks/shared/bert_memory.h"
 #include "dtrain/tasks/shared/internal/bert_sections.h"
-#include "dtrain/tasks/shared/internal/low_rank.h"
 #include "dtrain/tasks/shared/internal/pretrained_shape.h"
 #include "dtrain/tasks/shared/internal/validate_bert.h"
 #include "dtrain/tasks/shared/workload.h"
@@ -59,7 +58,6 @@ StatusOr<Workload> BertWorkloadOf(const Config& given, const WorkloadOptions& op
   const BertSections sections = SectionsOf(config);
   DT_RETURN_IF_ERROR(CheckTextWorkload(sections, options));
   DT_ASSIGN_OR_RETURN(const BertHead head, head_of(config));
-  DT_RETURN_IF_ERROR(CheckTargets(head.encoder));
   DT_ASSIGN_OR_RETURN(Workload workload, MakeTextWorkload(sections, TextModelOf(head), options));
   workload.notes = std::move(notes);
   return workload;

@@ -17,23 +17,18 @@
 namespace dtrain::internal {
 namespace {
 
-// All that exports write, of any kind: what the folder of one kind holds of another would be read
-// as its own.
-constexpr const char* kExported[] = {
-    kAdapterConfigFile,        kAdapterWeightsFile, "config.json",
-    "generation_config.json",  kWeightsFile,        "source.spm",
-    "special_tokens_map.json", "target.spm",        "tokenizer.json",
-    "tokenizer_config.json",   "vocab.json",        "vocab.txt"};
+// All that exports of whole models write, of any kind: what the folder of one kind holds of another
+// would be read as its own.
+constexpr const char* kExported[] = {"config.json",    "generation_config.json",  kWeightsFile,
+                                     "source.spm",     "special_tokens_map.json", "target.spm",
+                                     "tokenizer.json", "tokenizer_config.json",   "vocab.json",
+                                     "vocab.txt"};
 
 // Files of these names in any other folder are somebody's own.
 bool IsExport(const std::string& directory) {
   std::error_code error;
-  const std::filesystem::path folder(directory);
-  if (std::filesystem::exists(folder / kAdapterWeightsFile, error) &&
-      std::filesystem::exists(folder / kAdapterConfigFile, error)) {
-    return true;
-  }
-  if (!std::filesystem::exists(folder / kWeightsFile, error)) return false;
+  if (!std::filesystem::exists(std::filesystem::path(directory) / kWeightsFile, error))
+    return false;
   const StatusOr<std::string> text = ReadWholeFile(directory + "/config.json");
   if (!text.ok()) return false;
   const auto json = internal::ParseJson<nlohmann::json>(*text);
@@ -50,6 +45,9 @@ Status RemoveFile(const std::string& directory, const std::string& name) {
 
 Status RemoveEarlierExport(const std::string& directory, const std::string& weights_file,
                            std::span<const HfFile> files) {
+  for (const char* const name : {kAdapterConfigFile, kAdapterWeightsFile}) {
+    if (weights_file != kAdapterWeightsFile) DT_RETURN_IF_ERROR(RemoveFile(directory, name));
+  }
   if (IsExport(directory)) {
     for (const std::string name : kExported) {
       const auto replaces = [&](const HfFile& file) { return file.first == name; };

@@ -9,7 +9,9 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/model.pb.h"
+#include "dtrain/nn/frozen_parameters.h"
 
 namespace dtrain::internal {
 namespace {
@@ -18,6 +20,22 @@ namespace {
 std::string WithoutLayer(const std::string& name) {
   const size_t digit = name.find_last_of("0123456789");
   return digit == std::string::npos ? name : name.substr(name.find('.', digit) + 1);
+}
+
+Status CheckTargetsAre(const LowRankOptions& options, const FrozenParameters& frozen) {
+  for (const std::string& target : options.targets) {
+    const auto is_target = [&](const std::string& name) {
+      return IsTarget(name, std::span(&target, 1));
+    };
+    if (std::ranges::any_of(frozen.linears(), is_target)) continue;
+    std::set<std::string> known;
+    for (const std::string& name : frozen.linears()) known.insert(WithoutLayer(name));
+    return UsageError(
+        absl::StrFormat("model.lora.targets: no linear layer of this model is called %s; there are "
+                        "%s, and %s for all of them",
+                        target, absl::StrJoin(known, ", "), LowRankOptions::kAllLinear));
+  }
+  return OkStatus();
 }
 
 }  // namespace
@@ -35,7 +53,7 @@ LowRankOptions LowRankOf(const proto::LoraConfig& lora, const AttentionNames& na
   return options;
 }
 
-Status ValidateLora(const proto::LoraConfig& lora, bool has_weights) {
+Status ValidateLora(const proto::LoraConfig& lora, bool has_weights, std::string_view keys) {
   if (lora.rank() == 0) {
     const bool has_alpha = lora.alpha() != proto::LoraConfig::default_instance().alpha();
     if (lora.targets().empty() && !has_alpha) return OkStatus();
@@ -44,30 +62,22 @@ Status ValidateLora(const proto::LoraConfig& lora, bool has_weights) {
   }
   if (has_weights) return OkStatus();
   return UsageError(
-      "model.lora trains small changes of pretrained weights: set model.pretrained, or leave "
-      "model.lora out");
-}
-
-Status CheckTargets(const LowRankOptions& options, const FrozenParameters& frozen) {
-  for (const std::string& target : options.targets) {
-    const auto is_target = [&](const std::string& name) {
-      return IsTarget(name, std::span(&target, 1));
-    };
-    if (std::ranges::any_of(frozen.linears(), is_target)) continue;
-    std::set<std::string> known;
-    for (const std::string& name : frozen.linears()) known.insert(WithoutLayer(name));
-    return UsageError(
-        absl::StrFormat("model.lora.targets: no linear layer of this model is called %s; there are "
-                        "%s, and %s for all of them",
-                        target, absl::StrJoin(known, ", "), LowRankOptions::kAllLinear));
-  }
-  return OkStatus();
+      absl::StrFormat("model.lora trains small changes of pretrained weights: set %s, or leave "
+                      "model.lora out",
+                      ToAbsl(keys)));
 }
 
 Status CheckTargets(const BertOptions& options) {
+  if (options.low_rank.rank == 0) return OkStatus();
   ParameterSet named;
   const BertEncoder encoder(Scope(named, std::string(options.family->encoder)), options);
-  return CheckTargets(options.low_rank, FrozenOf(named));
+  return CheckTargetsAre(options.low_rank, FrozenOf(named));
+}
+
+Status CheckTargets(const Seq2SeqOptions& options) {
+  if (options.low_rank.rank == 0) return OkStatus();
+  Seq2SeqTransformer named(options);
+  return CheckTargetsAre(options.low_rank, FrozenOf(named.parameters()));
 }
 
 }  // namespace dtrain::internal

@@ -3,9 +3,11 @@
 #ifndef DTRAIN_TASKS_SHARED_INTERNAL_LOW_RANK_H_
 #define DTRAIN_TASKS_SHARED_INTERNAL_LOW_RANK_H_
 
+#include <string_view>
+
 #include "dtrain/base/status.h"
 #include "dtrain/models/bert_encoder.h"
-#include "dtrain/nn/frozen_parameters.h"
+#include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/nn/transformer_layer.h"
 
@@ -19,14 +21,13 @@ namespace dtrain::internal {
 // values.
 LowRankOptions LowRankOf(const proto::LoraConfig& lora, const AttentionNames& names);
 
-// UsageError: there are no weights to start from (`has_weights`), or no rank for the rest of the
-// section.
-Status ValidateLora(const proto::LoraConfig& lora, bool has_weights);
+// UsageError: there are no weights to start from (`has_weights`; `keys` name them), or no rank for
+// the rest of the section.
+Status ValidateLora(const proto::LoraConfig& lora, bool has_weights, std::string_view keys);
 
-// UsageError unless each target is a linear layer of the model with these parameters.
-Status CheckTargets(const LowRankOptions& options, const FrozenParameters& frozen);
-// The same for an encoder that does not exist yet.
-Status CheckTargets(const BertOptions& encoder);
+// UsageError unless each target is a linear layer of a model of this shape.
+Status CheckTargets(const BertOptions& options);
+Status CheckTargets(const Seq2SeqOptions& options);
 
 }  // namespace dtrain::internal
 

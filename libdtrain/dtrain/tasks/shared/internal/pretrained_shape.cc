@@ -32,6 +32,7 @@
 #include "dtrain/run.pb.h"
 #include "dtrain/runs/checkpoint_directory.h"
 #include "dtrain/tasks/shared/bert_options.h"
+#include "dtrain/tasks/shared/internal/low_rank.h"
 #include "dtrain/tasks/shared/internal/modernbert_shape.h"
 #include "dtrain/tasks/shared/internal/vocabulary_file.h"
 #include "dtrain/tokenizers/text_tokenizer.h"
@@ -525,6 +526,7 @@ StatusOr<bool> TryLoadPretrainedShape(const PretrainedSettings& settings) {
     return UsageError(absl::StrFormat("data.max_length (%d) exceeds the %d positions of %s",
                                       settings.max_length, settings.model.max_positions(), path));
   }
+  DT_RETURN_IF_ERROR(CheckTargets(EncoderOptionsOf(settings.model)));
   return found;
 }
 

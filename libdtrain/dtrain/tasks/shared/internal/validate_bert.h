@@ -197,7 +197,8 @@ Status ValidateBertSections(const Config& config) {
   DT_RETURN_IF_ERROR(CheckRules(config));
   DT_RETURN_IF_ERROR(ValidateBertModel(config.model()));
   if constexpr (requires { config.model().lora(); }) {
-    DT_RETURN_IF_ERROR(ValidateLora(config.model().lora(), !config.model().pretrained().empty()));
+    DT_RETURN_IF_ERROR(ValidateLora(config.model().lora(), !config.model().pretrained().empty(),
+                                    "model.pretrained"));
   }
   const proto::BertTrainerConfig& trainer = config.trainer();
   DT_RETURN_IF_ERROR(ValidateBertTrainer(config));

@@ -1,5 +1,5 @@
 // initial_model.cc - reads the weights that a run begins with; all ranks get those of the root.
-// weights. SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/internal/initial_model.h"
 
 #include <filesystem>
@@ -82,9 +82,15 @@ void KeepSearch(const proto::TrainerConfig& initial, proto::TrainerConfig& train
 }
 
 // Gives `config` the model of a checkpoint; returns its folder, where the tokenizer is, too.
-StatusOr<std::string> TakeModelOf(const std::string& path, proto::NmtConfig& config) {
+StatusOr<std::string> TakeModelOf(const std::string& path, bool is_own, proto::NmtConfig& config) {
   DT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenInitial(path));
   DT_ASSIGN_OR_RETURN(const proto::NmtConfig initial, ConfigOf(checkpoint));
+  if (initial.model().lora().rank() > 0 && !is_own) {
+    return UsageError(absl::StrFormat(
+        "model.init: %s has adapters that are not added to its weights; export it by dtrain "
+        "export-hf, and give that folder as model.pretrained",
+        path));
+  }
   proto::ModelConfig model = initial.model();
   model.set_init(config.model().init());
   model.set_pretrained(config.model().pretrained());
@@ -110,10 +116,12 @@ Status TakeInitialModel(proto::NmtConfig& config, std::vector<NamedFile>& kept_f
   std::string folder = given;
   const bool is_own = IsReplacedByOwn(given, config.run());
   if (is_own || !is_published) {
-    DT_ASSIGN_OR_RETURN(folder, TakeModelOf(is_own ? config.run().run_dir() : given, config));
+    DT_ASSIGN_OR_RETURN(folder,
+                        TakeModelOf(is_own ? config.run().run_dir() : given, is_own, config));
   } else {
     DT_RETURN_IF_ERROR(ReadMarianFolder(folder, config));
   }
+  DT_RETURN_IF_ERROR(CheckTargets(ModelOptionsOf(config.model())));
   proto::DataConfig& data = *config.mutable_data();
   if (!data.vocabulary().empty()) {
     return UsageError(absl::StrFormat(
@@ -127,8 +135,6 @@ Status TakeInitialModel(proto::NmtConfig& config, std::vector<NamedFile>& kept_f
 Status LoadInitialWeights(const proto::NmtConfig& config, const std::string& run_dir,
                           TranslationTask& task, Runtime& runtime) {
   const std::string path = InitialPath(config);
-  DT_RETURN_IF_ERROR(
-      CheckTargets(ModelOptionsOf(config.model()).low_rank, FrozenOf(task.parameters())));
   if (path.empty()) return OkStatus();
   const bool will_resume = runtime.comm.is_root() && WillResume(config.run().resume(), run_dir);
   if (runtime.comm.AllReduceValue(will_resume ? 1 : 0, ReduceOp::kMax) != 0) return OkStatus();
@@ -136,7 +142,7 @@ Status LoadInitialWeights(const proto::NmtConfig& config, const std::string& run
     if (!config.model().pretrained().empty()) return LoadPublished(path, task);
     DT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenInitial(path));
     DT_RETURN_IF_ERROR(task.checkpoint().check(checkpoint));
-    DT_RETURN_IF_ERROR(LoadWeights(checkpoint, task.parameters()));
+    DT_RETURN_IF_ERROR(LoadWeights(checkpoint, task.parameters(), /*adapters_may_be_new=*/true));
     LogInfo(absl::StrCat("the weights are those of ", checkpoint.path()));
     return OkStatus();
   };
