@@ -9,14 +9,19 @@
 #include <cstdio>
 #include <filesystem>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dtrain/base/log.h"
+#include "dtrain/base/unix_time.h"
 #include "dtrain/comm/self_communicator.h"
 #include "dtrain/run.pb.h"
 #include "dtrain/runs/checkpoint_directory.h"
+#include "dtrain/runs/record_names.h"
 #include "testing/catch.h"
 #include "testing/file_testing.h"
 
@@ -59,6 +64,36 @@ TEST_CASE("a run is said to be preparing until its first update") {
   });
   CHECK(result.ok());
   CHECK_THAT(runs.StatusFile(), Catch::StartsWith("state done\nexit_code 0\n"));
+}
+
+TEST_CASE("records have their time, the test set's result is kept, and the host is sampled") {
+  ToyRuns runs;
+  const std::unique_ptr<RunRecorder> recorder = runs.Open();
+  const double begin = SecondsSince1970();
+  const StatusOr<TrainResult> result = recorder->Run([&]() -> StatusOr<TrainResult> {
+    DT_RETURN_IF_ERROR(recorder->Begin({}));
+    recorder->OnStep({.step = 1});
+    TrainResult trained;
+    trained.state.step = 1;
+    trained.test_evaluation = EvaluationResult{.metrics = {{"bleu", 29.5}}};
+    return trained;
+  });
+  REQUIRE(result.ok());
+  const auto last_record = [&](std::string_view stream) {
+    std::istringstream lines(ReadTestFile(RecordsPath(recorder->path(), stream)));
+    std::string last;
+    for (std::string line; std::getline(lines, line);) last = line;
+    return nlohmann::json::parse(last);
+  };
+  for (const std::string_view stream :
+       {recorded::kSteps, recorded::kEvents, recorded::kTest, recorded::kHost}) {
+    INFO(stream);
+    CHECK(last_record(stream)["t"].get<double>() >= begin);
+    CHECK(last_record(stream)["t"].get<double>() <= SecondsSince1970());
+  }
+  CHECK(last_record(recorded::kEvents)["ranks"] == 1);
+  CHECK(last_record(recorded::kTest)["bleu"] == 29.5);
+  CHECK(last_record(recorded::kHost)["ranks"]["0"]["memory"].get<double>() > 0.0);
 }
 
 TEST_CASE("the log of a run has no lines of the next one's") {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/launch/run_recorder.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,8 +21,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/host.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/printable.h"
+#include "dtrain/base/unix_time.h"
 #include "dtrain/comm/flight_records.h"
 #include "dtrain/comm/gather.h"
 #include "dtrain/comm/heartbeat.h"
@@ -58,6 +62,17 @@ ProgressStyle StyleOf(proto::RunConfig::Progress progress) {
       return ProgressStyle::kNone;
   }
   return ProgressStyle::kAuto;
+}
+
+// The ranks on the host of this one, and their processes.
+std::vector<SampledRank> RanksOfThisHost(Communicator& comm) {
+  const std::vector<std::string> hosts = AllGatherStrings(comm, HostName());
+  const std::vector<pid_t> processes = AllGather(comm, ::getpid());
+  std::vector<SampledRank> ranks;
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    if (hosts[i] == HostName()) ranks.push_back({static_cast<int>(i), processes[i]});
+  }
+  return ranks;
 }
 
 // The command line as it is typed: cmdline.txt and advice are to be run again.
@@ -218,6 +233,7 @@ StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::OpenAll(const std::string& p
     return logged;
   }
   RecordsOf(runtime.comm)->SetDefaultDirectory(recorder->path_ + "/logs");
+  recorder->sampling_.ranks = RanksOfThisHost(runtime.comm);
   return recorder;
 }
 
@@ -294,6 +310,7 @@ Status RunRecorder::Begin(const TrainState& restored) {
     }
     OnEvent(0, recorded::kStartEvent, absl::StrFormat("ranks: %d", runtime_.comm.size()));
   }
+  sampling_.sampler = HostSampler::Start(RecordsPath(path_, recorded::kHost), sampling_.ranks);
   Heartbeat("running");
   return OkStatus();
 }
@@ -340,7 +357,8 @@ void RunRecorder::WriteStepCurves(const StepRecord& record) {
           .Set(recorded::kCommShare, record.comm_share)
           .Set(recorded::kTargetTokensPerSecond, record.target_tokens_per_second)
           .Set(recorded::kSourceTokensPerSecond, record.source_tokens_per_second)
-          .Set(recorded::kSeconds, record.seconds)));
+          .Set(recorded::kSeconds, record.seconds)
+          .Set(recorded::kTime, SecondsSince1970())));
   if (!tensorboard_) return;
   std::vector<ScalarPoint> points = {
       ScalarPoint{"train/loss", record.loss},
@@ -379,7 +397,9 @@ void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
     json.Set(name, value);
     tags.emplace_back("eval/" + name, value);
   }
-  json.Set(recorded::kIsBest, record.is_best).Set(recorded::kSeconds, result.seconds);
+  json.Set(recorded::kIsBest, record.is_best)
+      .Set(recorded::kSeconds, result.seconds)
+      .Set(recorded::kTime, SecondsSince1970());
   for (const std::string& note : result.notes) {
     for (const std::string& line : LinesOf(note)) LogInfo(line);
   }
@@ -414,6 +434,10 @@ void RunRecorder::OnEvent(int64_t step, const std::string& kind, const std::stri
   if (!directory_) return;
   JsonRecord event;
   event.Set(recorded::kStep, step).Set(recorded::kKind, kind).Set(recorded::kText, text);
+  event.Set(recorded::kTime, SecondsSince1970());
+  if (kind == recorded::kStartEvent || kind == recorded::kResumeEvent) {
+    event.Set(recorded::kRanks, runtime_.comm.size());
+  }
   if (!metrics_) {
     early_events_.push_back(std::move(event));
     return;
@@ -445,6 +469,7 @@ StatusOr<TrainResult> RunRecorder::Run(const std::function<StatusOr<TrainResult>
     if (!result.ok() && !metrics_) {
       result = ExplainChanges(result.status(), path_, resumed_.changes);
     }
+    if (result.ok() && metrics_) Check(WriteTest(*result));
     End(result.status());
     if (result.ok() && directory_) PrintSummary(*result);
     return result;
@@ -454,8 +479,23 @@ StatusOr<TrainResult> RunRecorder::Run(const std::function<StatusOr<TrainResult>
   }
 }
 
+Status RunRecorder::WriteTest(const TrainResult& result) const {
+  if (!result.test_evaluation || result.test_evaluation->metrics.empty()) return OkStatus();
+  JsonRecord json;
+  json.Set(recorded::kStep, result.state.step);
+  for (const auto& [name, value] : result.test_evaluation->metrics) json.Set(name, value);
+  json.Set(recorded::kSeconds, result.test_evaluation->seconds)
+      .Set(recorded::kTime, SecondsSince1970());
+  // The test set is measured once more if a finished run is started again: the last record counts.
+  DT_ASSIGN_OR_RETURN(MetricsLog log, MetricsLog::Open(RecordsPath(path_, recorded::kTest),
+                                                       recorded::kTest, result.state.step - 1));
+  DT_RETURN_IF_ERROR(log.Write(json));
+  return log.Flush();
+}
+
 void RunRecorder::End(const Status& status) {
   repeated_warnings_.End();
+  sampling_.sampler.reset();
   if (metrics_) Check(metrics_->Flush());
   if (progress_) progress_->Finish();
   if (!directory_) return;

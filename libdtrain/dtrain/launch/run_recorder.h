@@ -8,10 +8,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "dtrain/base/status.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/launch/evaluation_history.h"
+#include "dtrain/launch/host_sampler.h"
 #include "dtrain/launch/progress.h"
 #include "dtrain/launch/repeated_warnings.h"
 #include "dtrain/launch/run_on_ranks.h"
@@ -102,6 +104,7 @@ class RunRecorder final : public TrainObserver {
   // Trouble with the disk is told once and does not end a run that can still save checkpoints.
   void Check(const Status& status);
   void Heartbeat(const std::string& state);
+  Status WriteTest(const TrainResult& result) const;
   void End(const Status& status);
   void PrintSummary(const TrainResult& result) const;
 
@@ -127,6 +130,11 @@ class RunRecorder final : public TrainObserver {
   bool warned_ = false;
   EvaluationHistory evaluations_;
   RepeatedWarnings repeated_warnings_;
+  // The root's samples of its host.
+  struct Sampling {
+    std::vector<SampledRank> ranks;
+    std::unique_ptr<HostSampler> sampler;
+  } sampling_;
 };
 
 }  // namespace dtrain

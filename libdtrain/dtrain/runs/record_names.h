@@ -21,8 +21,12 @@ inline constexpr std::string_view kSchemaPrefix = "dtrain.";
 inline constexpr std::string_view kSteps = "steps";
 inline constexpr std::string_view kEvaluations = "eval";
 inline constexpr std::string_view kEvents = "events";
+inline constexpr std::string_view kTest = "test";  // the result of the test set, at the end
+inline constexpr std::string_view kHost = "host";  // samples of the root's host
 
-// In every record: the number of updates so far.
+// In every record: seconds since 1970.
+inline constexpr std::string_view kTime = "t";
+// In every record but those of host: the number of updates so far.
 inline constexpr std::string_view kStep = "step";
 
 // The fields of steps.
@@ -46,6 +50,22 @@ inline constexpr std::string_view kIsBest = "is_best";
 // The fields of events.
 inline constexpr std::string_view kKind = "kind";
 inline constexpr std::string_view kText = "text";
+inline constexpr std::string_view kRanks = "ranks";  // of start and resume; in samples below
+
+// The fields of host. Seconds and bytes are counted from the start of the host, or of a rank's
+// process, so that a lost sample loses nothing.
+inline constexpr std::string_view kCpuBusy = "cpu_busy";    // of all cores, in seconds
+inline constexpr std::string_view kCpuTotal = "cpu_total";  // busy or not
+inline constexpr std::string_view kMemoryAvailable = "memory_available";
+inline constexpr std::string_view kMemoryTotal = "memory_total";
+inline constexpr std::string_view kPageCache = "page_cache";
+inline constexpr std::string_view kDiskRead = "disk_read";
+inline constexpr std::string_view kDiskWritten = "disk_written";
+inline constexpr std::string_view kNetworks = "networks";  // by interface, without the loopback
+inline constexpr std::string_view kReceived = "received";
+inline constexpr std::string_view kSent = "sent";
+inline constexpr std::string_view kCpu = "cpu";        // of a rank, in seconds
+inline constexpr std::string_view kMemory = "memory";  // of a rank, resident
 
 // Kinds of events that a reader looks for, and how their texts begin.
 inline constexpr char kStartEvent[] = "start";
