@@ -35,6 +35,14 @@ void FuzzEvaluations(std::string_view text) {
   }
 }
 
+void FuzzHost(std::string_view text) {
+  std::vector<HostFacts> samples;
+  internal::ParseHost(text, samples);
+  for (size_t i = 1; i < samples.size(); ++i) {
+    DT_CHECK(samples[i].time > samples[i - 1].time);
+  }
+}
+
 void CheckTexts(const Settings& settings) {
   for (const auto& [name, value] : settings) {
     DT_CHECK(IsValidUtf8(name));
@@ -64,6 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   dtrain::FuzzSteps(text);
   dtrain::FuzzEvaluations(text);
+  dtrain::FuzzHost(text);
   dtrain::FuzzOthers(text);
   return 0;
 }

@@ -215,7 +215,7 @@ def main():
         subprocess.run([sys.argv[1], "[.browser]"], check=True, stdout=subprocess.DEVNULL,
                        env={**os.environ, "DTRAIN_PAGES_DIR": directory})
         pages = sorted(pathlib.Path(directory).glob("*.html"))
-        assert len(pages) == 7, pages
+        assert len(pages) == 8, pages
         browser = Browser(program)
         try:
             for page in pages:

@@ -107,6 +107,26 @@ void WriteLongRun(const std::string& path, int updates) {
   made.Write();
 }
 
+// A run with the time in its records, and samples of its host.
+void WriteSampledRun(const std::string& path) {
+  MadeUpRun made(path);
+  made.steps.clear();
+  std::string samples = "{\"schema\":\"dtrain.host\",\"version\":1}\n";
+  for (int i = 1; i <= 40; ++i) {
+    const std::string step = MadeUpRun::Step(10 * i);
+    made.steps += step.substr(0, step.rfind('}')) + ",\"t\":" + std::to_string(5 * i) + "}\n";
+    samples += "{\"t\":" + std::to_string(5 * i + 1) + ",\"cpu_busy\":" + std::to_string(10 * i) +
+               ",\"cpu_total\":" + std::to_string(20 * i) +
+               ",\"memory_available\":3e9,\"memory_total\":8e9,\"disk_read\":0,\"disk_written\":" +
+               std::to_string(1000000 * i) +
+               ",\"networks\":{\"<b>eth0\":{\"received\":" + std::to_string(50000000 * i) +
+               ",\"sent\":7}},\"ranks\":{\"0\":{\"cpu\":" + std::to_string(8 * i) +
+               ",\"memory\":1e9}}}\n";
+  }
+  made.Write();
+  WriteTestFile(RecordsPath(path, recorded::kHost), samples);
+}
+
 TEST_CASE("text for a page is escaped, mended and cut") {
   CHECK(Html("<a href=\"x\">'&") == "&lt;a href=&quot;x&quot;&gt;&#39;&amp;");
   CHECK(Html("a\x01\xff") == "a\xEF\xBF\xBD\xEF\xBF\xBD");
@@ -158,6 +178,24 @@ TEST_CASE("the data of the charts is that of the records") {
   CHECK(loss[0]["time"][39].get<double>() == Approx(40.0));
   CHECK(charts["metric"]["series"][0]["y"].size() == 10);
   CHECK(charts["norm"]["limits"][0]["y"] == 1);
+}
+
+TEST_CASE("samples of the host become curves of rates against updates") {
+  const TemporaryFolder folder;
+  WriteSampledRun(folder.File("run"));
+  const std::string page = PageOf(folder.File("run"));
+  const nlohmann::json charts = ChartData(page)["charts"];
+  const nlohmann::json& cpu = charts["cpu"];
+  // 8 s of processor time in 5 s, of 10 s that were busy, on 4 cores.
+  CHECK(cpu["series"][0]["y"][0].get<double>() == Approx(1.6));
+  CHECK(cpu["series"][1]["y"][0].get<double>() == Approx(0.4));
+  CHECK(cpu["limits"][0]["y"] == 4);
+  CHECK(cpu["series"][0]["step"].back() == 400);
+  CHECK(charts["memory"]["series"][0]["y"][0].get<double>() == Approx(5.0));
+  CHECK(charts["network"]["series"][0]["y"][0].get<double>() == Approx(10.0));
+  CHECK(charts["network"]["series"][0]["name"] == "<b>eth0 received");
+  CHECK_THAT(Markup(page), Catch::Contains("&lt;b&gt;eth0 received"));
+  CHECK(charts["disk"]["series"][1]["y"][0].get<double>() == Approx(0.2));
 }
 
 TEST_CASE("no text of a run becomes markup: the page has the elements of its harmless twin") {
@@ -257,6 +295,8 @@ TEST_CASE("pages for a browser", "[.browser]") {
   };
   const MadeUpRun plain(folder.File("plain"));
   write("plain", PageOf(plain.Write()));
+  WriteSampledRun(folder.File("sampled"));
+  write("sampled", PageOf(folder.File("sampled")));
   MadeUpRun unfinished(folder.File("unfinished"));
   unfinished.evaluations.clear();
   unfinished.events.clear();

@@ -228,9 +228,13 @@ TEST_CASE("the end of a run is told from its state and its last sign of life") {
 
 TEST_CASE("restarts are counted and named, at most six") {
   CheckVerdict(JudgeRestarts({}), VerdictLevel::kGood, "in one go");
-  CheckVerdict(JudgeRestarts(std::vector<int64_t>{76, 1480}), VerdictLevel::kGood,
+  CheckVerdict(JudgeRestarts({.steps = {76, 1480}}), VerdictLevel::kGood,
                "2 times from a checkpoint: at update 76; 1,480.");
-  CheckVerdict(JudgeRestarts(std::vector<int64_t>(9, 5)), VerdictLevel::kGood, "; ...");
+  CheckVerdict(JudgeRestarts({.steps = std::vector<int64_t>(9, 5)}), VerdictLevel::kGood, "; ...");
+  CheckVerdict(JudgeRestarts({.steps = {76}, .seconds = 1000.0, .lost_seconds = 20.0}),
+               VerdictLevel::kGood, "20 s of 16 min 40 s by the clock were lost");
+  CheckVerdict(JudgeRestarts({.steps = {76}, .seconds = 1000.0, .lost_seconds = 100.0}),
+               VerdictLevel::kNote, "checkpoint_every");
 }
 
 TEST_CASE("waiting for data is fine, worth knowing, or the bottleneck") {
@@ -265,6 +269,13 @@ TEST_CASE("checkpoints and evaluations that take much of the time are named, wit
   CheckVerdict(JudgeEvaluations({40.0, 300.0, 5}), VerdictLevel::kNote);
   CheckVerdict(JudgeEvaluations({120.0, 300.0, 5}), VerdictLevel::kWarn, "eval_every");
   CheckVerdict(JudgeEvaluations({0.0, 300.0, 0}), VerdictLevel::kUnknown, "no evaluation");
+}
+
+TEST_CASE("processor time of other programs is worth knowing, or to be changed") {
+  CheckVerdict(JudgeOthers(0.01), VerdictLevel::kGood, "1.0 %");
+  CheckVerdict(JudgeOthers(0.1), VerdictLevel::kNote, "Other programs");
+  CheckVerdict(JudgeOthers(0.4), VerdictLevel::kWarn, "40 %");
+  CheckVerdict(JudgeOthers(kNaN), VerdictLevel::kUnknown, "Not recorded");
 }
 
 TEST_CASE("odd data is named, the largest share first") {

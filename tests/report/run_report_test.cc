@@ -121,6 +121,60 @@ TEST_CASE("restarts are counted by where they went on from, not by every remark"
   CHECK_THAT(Find(report, "restarts").text, Catch::Contains("1 time from a checkpoint"));
 }
 
+// A sample 5 s after the one before: 2 of 4 cores busy, 1.5 of them by two ranks.
+std::string Sample(int i, double ranks_cpu) {
+  const auto number = [](double value) { return std::to_string(value); };
+  return "{\"t\":" + number(1769860800.0 + 5.0 * i) + ",\"cpu_busy\":" + number(10.0 * i) +
+         ",\"cpu_total\":" + number(20.0 * i) + ",\"memory_available\":3e9,\"memory_total\":8e9," +
+         "\"networks\":{\"eth0\":{\"received\":" + number(1e8 * i) +
+         ",\"sent\":0}},\"ranks\":{\"0\":{\"cpu\":" + number(ranks_cpu) +
+         ",\"memory\":1e8},\"1\":{\"cpu\":" + number(ranks_cpu) + ",\"memory\":1e8}}}\n";
+}
+
+TEST_CASE("processor time of others is the busy time less that of the ranks, without restarts") {
+  const TemporaryFolder folder;
+  const MadeUpRun made(folder.File("run"));
+  made.Write();
+  std::string samples = "{\"schema\":\"dtrain.host\",\"version\":1}\n";
+  for (int i = 0; i < 10; ++i) samples += Sample(i, 3.75 * i);
+  // The processes began anew: the interval is left out. So is a clock that went back.
+  samples += Sample(10, 0.0) + Sample(11, 3.75) + Sample(3, 100.0);
+  WriteTestFile(RecordsPath(folder.File("run"), recorded::kHost), samples);
+  const RunReport report = ReportOf(folder.File("run"));
+  CHECK(report.run.host.size() == 12);
+  CHECK(report.numbers.others_share == Approx(0.125));
+  CHECK(Find(report, "others").level == VerdictLevel::kNote);
+}
+
+TEST_CASE("the time that restarts lost is told from the clock of the records") {
+  const TemporaryFolder folder;
+  MadeUpRun made(folder.File("run"));
+  made.steps = "{\"step\":10,\"t\":1000}\n{\"step\":20,\"t\":1010}\n{\"step\":30,\"t\":1090}\n";
+  made.evaluations.clear();
+  made.events =
+      "{\"step\":20,\"kind\":\"resume\",\"text\":\"going on from ckpt/step-20\",\"t\":1080,"
+      "\"ranks\":2}\n";
+  const RunReport report = ReportOf(made.Write());
+  CHECK(report.numbers.clock_seconds == Approx(90.0));
+  CHECK(report.numbers.lost_seconds == Approx(70.0));
+  CHECK(Find(report, "restarts").level == VerdictLevel::kNote);
+  CHECK(report.run.events[0].ranks == 2.0);
+  CHECK_THAT(AnswerTo(report, "How long did it take"),
+             Catch::Contains("By the clock 1 min 30 s passed"));
+}
+
+TEST_CASE("the result of the test set is shown beside that of the dev set") {
+  const TemporaryFolder folder;
+  const MadeUpRun made(folder.File("run"));
+  made.Write();
+  WriteTestFile(RecordsPath(folder.File("run"), recorded::kTest),
+                "{\"schema\":\"dtrain.test\",\"version\":1}\n{\"step\":400,\"bleu\":29.6}\n");
+  const RunReport report = ReportOf(folder.File("run"));
+  CHECK(TestText(report) == "29.6 BLEU");
+  CHECK_THAT(AnswerTo(report, "How good"), Catch::Contains("On the test set 29.6 BLEU."));
+  CHECK(nlohmann::json::parse(ReportJson(report))["results"]["test"]["bleu"] == 29.6);
+}
+
 TEST_CASE("what people ask is answered, or it is said what is missing") {
   const TemporaryFolder folder;
   const MadeUpRun made(folder.File("run"));

@@ -138,8 +138,6 @@ void AddNotRecorded(const RunFacts& run, const RunNumbers& numbers,
   if (numbers.ranks > 1) {
     verdicts.push_back(NotRecorded("slow", "A slow rank", "times of the other ranks"));
   }
-  verdicts.push_back(
-      NotRecorded("others", "Other programs", "processor time of other programs on the hosts"));
   if (run.Environment("device").find("cpu") == std::string::npos) {
     verdicts.push_back(NotRecorded("throttle", "Clocks of the GPUs", "temperature and clocks"));
     verdicts.push_back(NotRecorded("memory", "Memory of the GPUs", "memory in use"));
@@ -168,7 +166,10 @@ std::vector<Verdict> JudgeRun(const RunFacts& run, const RunNumbers& numbers,
                         static_cast<int64_t>(numbers.checkpoints)}),
       JudgeEvaluations({numbers.evaluation_seconds, numbers.wall_seconds,
                         static_cast<int64_t>(run.evaluations.size())}),
-      JudgeRestarts(numbers.resumes)};
+      JudgeOthers(numbers.others_share),
+      JudgeRestarts({.steps = numbers.resumes,
+                     .seconds = numbers.clock_seconds,
+                     .lost_seconds = numbers.lost_seconds})};
   if (run.preparation) {
     verdicts.push_back(JudgePreparation(*run.preparation, run.Number("data.max_length")));
   }

@@ -321,7 +321,8 @@ Verdict JudgeEvaluatedPart(const PartInput& input) {
   return verdict;
 }
 
-Verdict JudgeRestarts(std::span<const int64_t> steps) {
+Verdict JudgeRestarts(const RestartsInput& input) {
+  const std::vector<int64_t>& steps = input.steps;
   Verdict verdict{.id = "restarts", .curve = "loss"};
   verdict.number = absl::StrCat(steps.size());
   if (steps.empty()) {
@@ -330,16 +331,26 @@ Verdict JudgeRestarts(std::span<const int64_t> steps) {
     return verdict;
   }
   constexpr size_t kMostNamed = 6;
-  std::vector<std::string> places;
-  for (size_t i = 0; i < std::min(steps.size(), kMostNamed); ++i) {
-    places.push_back(Thousands(static_cast<double>(steps[i])));
-  }
-  verdict.title = "Restarts left no trace";
   verdict.text = absl::StrFormat("It went on %s from a checkpoint: at update ",
                                  CountOfThings(static_cast<double>(steps.size()), "time"));
-  for (size_t i = 0; i < places.size(); ++i) verdict.text += (i > 0 ? "; " : "") + places[i];
+  for (size_t i = 0; i < std::min(steps.size(), kMostNamed); ++i) {
+    verdict.text += (i > 0 ? "; " : "") + Thousands(static_cast<double>(steps[i]));
+  }
   verdict.text += steps.size() > kMostNamed ? "; ..." : ".";
-  verdict.evidence = "The time that was lost between is not recorded.";
+  verdict.title = "Restarts left no trace";
+  const double share = input.lost_seconds / input.seconds;
+  if (!std::isfinite(share)) {
+    verdict.evidence = "The time that was lost between is not recorded.";
+    return verdict;
+  }
+  absl::StrAppendFormat(&verdict.text, " %s of %s by the clock were lost or done again.",
+                        DurationText(input.lost_seconds), DurationText(input.seconds));
+  if (share > limits::kLost) {
+    verdict.level = VerdictLevel::kNote;
+    verdict.title = "Restarts cost time";
+    verdict.number = PercentText(share);
+    verdict.change = "A smaller trainer.checkpoint_every loses less; see why the run ended.";
+  }
   return verdict;
 }
 

@@ -84,8 +84,13 @@ struct PartInput {
 // On how much of the dev set the score is.
 Verdict JudgeEvaluatedPart(const PartInput& input);
 
-// Updates at which the run went on.
-Verdict JudgeRestarts(std::span<const int64_t> steps);
+struct RestartsInput {
+  std::vector<int64_t> steps = {};  // at which the run went on
+  // By the clock: of the whole run, and lost or done again; NaN where records have no time.
+  double seconds = std::numeric_limits<double>::quiet_NaN();
+  double lost_seconds = std::numeric_limits<double>::quiet_NaN();
+};
+Verdict JudgeRestarts(const RestartsInput& input);
 
 }  // namespace dtrain
 

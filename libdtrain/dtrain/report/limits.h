@@ -63,6 +63,12 @@ inline constexpr Limit kEvaluationWarn{"share of the time that evaluates: too mu
 inline constexpr Limit kHoursBetweenFailures{
     "hours between failures, for the advice on checkpoints", 24};
 
+inline constexpr Limit kLost{"share of the clock's time lost by restarts: worth knowing above",
+                             0.05};
+inline constexpr Limit kOthersNote{"share of other programs in processor time: worth knowing above",
+                                   0.05};
+inline constexpr Limit kOthersWarn{"share of other programs in processor time: change above", 0.15};
+
 // Data.
 inline constexpr Limit kUnknown{"share of unknown pieces: worth knowing above", 0.001};
 inline constexpr Limit kCut{"share of cut pairs: worth knowing above", 0.005};
@@ -97,6 +103,9 @@ inline constexpr std::array kAll = {kSilence,
                                     kEvaluationNote,
                                     kEvaluationWarn,
                                     kHoursBetweenFailures,
+                                    kLost,
+                                    kOthersNote,
+                                    kOthersWarn,
                                     kUnknown,
                                     kCut,
                                     kDropped,

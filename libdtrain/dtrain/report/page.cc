@@ -59,16 +59,19 @@ std::string PageOf(std::span<const RunReport> reports, const PageOptions& option
   const RunReport& report = reports.front();
   const bool is_compared = reports.size() > 1;
   std::vector<Chart> charts = internal::RunCharts(report, buckets);
+  const std::vector<Chart> host = internal::HostCharts(report, buckets / 2);
   internal::PageFrame frame{.title = report.run.name + " - report of a run"};
   std::string& body = frame.body;
-  body = internal::HeaderPart(report) + Navigation(is_compared) + "<main id=\"main\">\n" +
-         internal::VerdictsPart(report) +
-         Section("answers", "What people ask", internal::AnswersPart(report)) +
-         Section("curves", "Curves", kTools + ChartsHtml(charts)) +
-         Section("time", "Where the time went", internal::TimePart(report)) +
-         Section("machines", "Machines", internal::MachinesPart(report, options)) +
-         Section("samples", "What it does now", internal::SamplesPart(report)) +
-         Section("data", "Data and model", internal::DataPart(report));
+  body =
+      internal::HeaderPart(report) + Navigation(is_compared) + "<main id=\"main\">\n" +
+      internal::VerdictsPart(report) +
+      Section("answers", "What people ask", internal::AnswersPart(report)) +
+      Section("curves", "Curves", kTools + ChartsHtml(charts)) +
+      Section("time", "Where the time went", internal::TimePart(report)) +
+      Section("machines", "Machines", ChartsHtml(host) + internal::MachinesPart(report, options)) +
+      Section("samples", "What it does now", internal::SamplesPart(report)) +
+      Section("data", "Data and model", internal::DataPart(report));
+  charts.insert(charts.end(), host.begin(), host.end());
   if (is_compared) {
     const std::vector<Chart> compared = internal::ComparedCharts(reports, buckets / 4);
     body += Section("compare", "Compared with other runs",

@@ -35,6 +35,9 @@ Json FactsJson(const RunReport& report) {
                 {"evaluation_seconds", NumberJson(numbers.evaluation_seconds)},
                 {"warmup_updates", NumberJson(numbers.warmup_updates)},
                 {"resumes", numbers.resumes},
+                {"clock_seconds", NumberJson(numbers.clock_seconds)},
+                {"lost_seconds", NumberJson(numbers.lost_seconds)},
+                {"others_share", NumberJson(numbers.others_share)},
                 {"end_reason", numbers.end_reason}};
   return facts;
 }
@@ -62,7 +65,11 @@ Json ResultsJson(const RunReport& report) {
     dev["step"] = last.step;
     for (const auto& [name, value] : last.metrics) dev[name] = NumberJson(value);
   }
-  return {{"metric", report.metric.key}, {"dev", dev}};
+  Json test = Json::object();
+  if (report.run.test) {
+    for (const auto& [name, value] : report.run.test->metrics) test[name] = NumberJson(value);
+  }
+  return {{"metric", report.metric.key}, {"dev", dev}, {"test", test}};
 }
 
 // The sign before a verdict in the terminal.

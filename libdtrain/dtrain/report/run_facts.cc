@@ -49,8 +49,10 @@ std::string Lines(int64_t count) {
 template <typename Record>
 Status ReadRecords(std::string_view stream,
                    internal::StreamProblems (*parse)(std::string_view, std::vector<Record>&),
-                   std::vector<Record>& records, RunFacts& run) {
+                   std::vector<Record>& records, RunFacts& run, bool is_optional = false) {
   const std::string name = RecordsPath("", stream).substr(1);
+  std::error_code error;
+  if (is_optional && !fs::exists(run.path + "/" + name, error)) return OkStatus();
   const std::string text = TextOrRemark(run.path, name, kMaxRecordBytes, run.remarks);
   const internal::StreamProblems problems = parse(text, records);
   if (problems.version > recorded::kVersion) {
@@ -211,6 +213,12 @@ StatusOr<RunFacts> ReadRun(const std::string& path) {
   DT_RETURN_IF_ERROR(
       ReadRecords(recorded::kEvaluations, internal::ParseEvaluations, run.evaluations, run));
   DT_RETURN_IF_ERROR(ReadRecords(recorded::kEvents, internal::ParseEvents, run.events, run));
+  DT_RETURN_IF_ERROR(
+      ReadRecords(recorded::kHost, internal::ParseHost, run.host, run, /*is_optional=*/true));
+  std::vector<EvaluationFacts> tests;
+  DT_RETURN_IF_ERROR(
+      ReadRecords(recorded::kTest, internal::ParseEvaluations, tests, run, /*is_optional=*/true));
+  if (!tests.empty()) run.test = tests.back();
   const auto text = [&](const char* name) {
     return TextOrRemark(path, name, kMaxTextBytes, run.remarks);
   };

@@ -39,6 +39,7 @@ struct StepFacts {
   double target_tokens_per_second = kNoNumber;
   double source_tokens_per_second = kNoNumber;
   double seconds = kNoNumber;  // never less than in the record before
+  double time = kNoNumber;     // since 1970, as all times of records
 };
 
 // One record of metrics/eval.jsonl.
@@ -47,6 +48,7 @@ struct EvaluationFacts {
   std::vector<std::pair<std::string, double>> metrics = {};  // in the order of the record
   bool is_best = false;
   double seconds = kNoNumber;
+  double time = kNoNumber;
 
   // NaN if there is no such metric.
   double Metric(std::string_view name) const;
@@ -56,6 +58,33 @@ struct EventFacts {
   int64_t step = 0;
   std::string kind = {};
   std::string text = {};
+  double time = kNoNumber;
+  double ranks = kNoNumber;  // of start and resume
+};
+
+// One record of metrics/host.jsonl. Bytes and seconds are sums since some start.
+struct HostFacts {
+  struct Network {
+    std::string name = {};
+    double received = kNoNumber;
+    double sent = kNoNumber;
+  };
+  struct Rank {
+    std::string rank = {};
+    double cpu = kNoNumber;
+    double memory = kNoNumber;
+  };
+
+  double time = kNoNumber;
+  double cpu_busy = kNoNumber;
+  double cpu_total = kNoNumber;
+  double memory_available = kNoNumber;
+  double memory_total = kNoNumber;
+  double page_cache = kNoNumber;
+  double disk_read = kNoNumber;
+  double disk_written = kNoNumber;
+  std::vector<Network> networks = {};
+  std::vector<Rank> ranks = {};
 };
 
 // One start of the program: a line of cmdline.txt.
@@ -134,6 +163,8 @@ struct RunFacts {
   std::vector<StepFacts> steps = {};
   std::vector<EvaluationFacts> evaluations = {};
   std::vector<EventFacts> events = {};
+  std::optional<EvaluationFacts> test = {};  // of the test set, at the end
+  std::vector<HostFacts> host = {};          // where rank 0 is, in the order of time
   std::vector<StartFacts> starts = {};
   Settings settings = {};     // "trainer.max_steps": "1000"
   Settings environment = {};  // env.json

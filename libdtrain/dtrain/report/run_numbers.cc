@@ -73,6 +73,55 @@ void SetEvents(const RunFacts& run, RunNumbers& numbers) {
   }
 }
 
+// Times by the clock. A run that went on has records before and after each pause.
+void SetClock(const RunFacts& run, RunNumbers& numbers) {
+  double first = kNoNumber;
+  double last = kNoNumber;
+  const auto include = [&](double time) {
+    if (!std::isfinite(time)) return;
+    if (!(first <= time)) first = time;
+    if (!(last >= time)) last = time;
+  };
+  for (const StepFacts& step : run.steps) include(step.time);
+  for (const EvaluationFacts& evaluation : run.evaluations) include(evaluation.time);
+  for (const EventFacts& event : run.events) include(event.time);
+  numbers.clock_seconds = last - first;
+  for (const EventFacts& event : run.events) {
+    const bool goes_on =
+        event.kind == recorded::kResumeEvent && event.text.starts_with(recorded::kGoingOn);
+    if (!goes_on || !std::isfinite(event.time)) continue;
+    double before = kNoNumber;  // the last record that is left of the process before
+    for (const StepFacts& step : run.steps) {
+      if (step.step > event.step) break;
+      if (step.time <= event.time) before = step.time;
+    }
+    if (!std::isfinite(before)) continue;
+    if (!std::isfinite(numbers.lost_seconds)) numbers.lost_seconds = 0.0;
+    numbers.lost_seconds += event.time - before;
+  }
+}
+
+// What of the host's processor time its ranks did not use. A rank's sum begins anew with its
+// process, so that the interval of a restart does not count.
+double OthersShare(const std::vector<HostFacts>& host) {
+  double others = 0.0;
+  double total = 0.0;
+  for (size_t i = 1; i < host.size(); ++i) {
+    double ranks = 0.0;
+    for (const HostFacts::Rank& rank : host[i].ranks) {
+      for (const HostFacts::Rank& before : host[i - 1].ranks) {
+        if (before.rank == rank.rank) ranks += rank.cpu - before.cpu;
+      }
+    }
+    const double all = host[i].cpu_total - host[i - 1].cpu_total;
+    const double busy = host[i].cpu_busy - host[i - 1].cpu_busy;
+    if (!(ranks > 0.0) || !(all > 0.0) || !(busy >= 0.0)) continue;
+    others += std::max(0.0, busy - ranks);
+    total += all;
+  }
+  return total > 0.0 ? others / total : kNoNumber;
+}
+
 // Updates of warm-up: those before the rate is next to its peak.
 double WarmupUpdates(const RunFacts& run) {
   const double set = run.Number("optimizer.warmup_steps");
@@ -114,6 +163,8 @@ RunNumbers NumbersOf(const RunFacts& run) {
   numbers.ranks = std::clamp(numbers.ranks, 1, 1'000'000);
   SetTimes(run, numbers);
   SetEvents(run, numbers);
+  SetClock(run, numbers);
+  numbers.others_share = OthersShare(run.host);
   numbers.data_share = MeanShare(run.steps, &StepFacts::data_share);
   numbers.comm_share = MeanShare(run.steps, &StepFacts::comm_share);
   numbers.warmup_updates = WarmupUpdates(run);

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/report/run_report.h"
 
-#include <chrono>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "dtrain/base/unix_time.h"
 #include "dtrain/report/number_text.h"
 
 namespace dtrain {
@@ -36,6 +36,10 @@ std::string TimeAnswer(const RunReport& report) {
   const double epochs = report.run.steps.back().epoch;
   if (std::isfinite(epochs)) absl::StrAppendFormat(&text, ", %.1f passes over the data", epochs);
   text += ".";
+  if (numbers.clock_seconds > 0.0) {
+    absl::StrAppend(&text, " By the clock ", DurationText(numbers.clock_seconds),
+                    " passed from the first record to the last.");
+  }
   if (!numbers.end_reason.empty()) text += " It ended by " + numbers.end_reason + ".";
   return text;
 }
@@ -119,11 +123,7 @@ std::string AfterWarmup(const RunFacts& run) {
 
 RunReport MakeReport(RunFacts run, const ReportOptions& options) {
   RunReport report{.run = std::move(run), .defaults = options.defaults};
-  double now = options.now;
-  if (!std::isfinite(now)) {
-    const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
-    now = std::chrono::duration<double>(since_1970).count();
-  }
+  const double now = std::isfinite(options.now) ? options.now : SecondsSince1970();
   report.numbers = NumbersOf(report.run);
   report.metric = MetricOf(report.run);
   report.verdicts = JudgeRun(report.run, report.numbers, report.metric, now);
@@ -159,6 +159,13 @@ std::string ScoreText(const RunReport& report) {
   return FixedNumber(curve.back().y * metric.scale, metric.decimals) + " " + metric.name;
 }
 
+std::string TestText(const RunReport& report) {
+  const ShownMetric& metric = report.metric;
+  const double value = report.run.test ? report.run.test->Metric(metric.key) : kNoNumber;
+  if (!std::isfinite(value)) return "";
+  return FixedNumber(value * metric.scale, metric.decimals) + " " + metric.name;
+}
+
 std::vector<Answer> AnswersOf(const RunReport& report) {
   std::vector<Answer> answers;
   const auto add_verdict = [&](const char* question, std::string_view id) {
@@ -184,6 +191,8 @@ std::vector<Answer> AnswersOf(const RunReport& report) {
   const Verdict* const noise = FindVerdict(report, "noise");
   std::string how_good = score.empty() ? "There was no evaluation." : score + " on the dev set. ";
   if (!score.empty() && noise != nullptr) how_good += noise->text;
+  const std::string test = TestText(report);
+  if (!test.empty()) how_good += " On the test set " + test + ".";
   answers.push_back({"How good is it, and how sure is that?", how_good, "metric"});
   return answers;
 }

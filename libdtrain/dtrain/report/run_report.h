@@ -59,6 +59,12 @@ struct RunNumbers {
   std::string end_reason = {};
   std::string loss_key = {};  // of evaluations: nll, or what is nearest to it
   std::vector<int64_t> resumes = {};
+  // Between the first record and the last, by the clock, and what of it no record is left of:
+  // between the checkpoints from which the run went on and where it did.
+  double clock_seconds = kNoNumber;
+  double lost_seconds = kNoNumber;
+  // The share of the host's processor time that other programs used.
+  double others_share = kNoNumber;
 };
 
 struct RunReport {
@@ -88,6 +94,8 @@ std::vector<Answer> AnswersOf(const RunReport& report);
 
 // The last evaluation's value as text: "31.5 BLEU". "" if there is none.
 std::string ScoreText(const RunReport& report);
+// The same of the test set.
+std::string TestText(const RunReport& report);
 // The learning rate's course in words.
 std::string LearningRateWords(const RunFacts& run, const RunNumbers& numbers);
 // Settings that differ from their defaults; all where defaults are not known.

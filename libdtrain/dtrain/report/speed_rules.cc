@@ -183,6 +183,23 @@ Verdict JudgeEvaluations(const OverheadInput& input) {
   return verdict;
 }
 
+Verdict JudgeOthers(double share) {
+  if (!std::isfinite(share)) {
+    return NotRecorded("others", "Other programs", "processor time of other programs on the hosts");
+  }
+  Verdict verdict{.id = "others", .number = PercentText(share), .curve = "machines"};
+  verdict.text = PercentText(share) + " of the processor time of rank 0's host went to others.";
+  verdict.evidence = "Busy time of the host less that of the ranks; waiting ranks count, too.";
+  if (share <= limits::kOthersNote) {
+    verdict.title = "The machine was free";
+    return verdict;
+  }
+  verdict.level = share > limits::kOthersWarn ? VerdictLevel::kWarn : VerdictLevel::kNote;
+  verdict.title = "Other programs used the processors";
+  verdict.change = "Train where nothing else runs, or leave cores free (run.threads).";
+  return verdict;
+}
+
 Verdict JudgePreparation(const PreparationFacts& facts, double max_length) {
   Verdict verdict{.id = "corpus", .curve = "data"};
   if (!std::isfinite(facts.pairs_read) || !std::isfinite(facts.pairs_kept)) {

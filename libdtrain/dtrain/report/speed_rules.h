@@ -31,6 +31,9 @@ struct OverheadInput {
 Verdict JudgeCheckpoints(const OverheadInput& input);
 Verdict JudgeEvaluations(const OverheadInput& input);
 
+// share: of the processor time of rank 0's host that other programs used; NaN if not recorded.
+Verdict JudgeOthers(double share);
+
 // max_length: of data.max_length, 0 if it is not known.
 Verdict JudgePreparation(const PreparationFacts& facts, double max_length);
 

@@ -33,6 +33,8 @@ std::string Section(std::string_view id, std::string_view title, const std::stri
 
 // The charts of one run, in their order. `buckets` bounds the points of each curve.
 std::vector<Chart> RunCharts(const RunReport& report, size_t buckets);
+// The curves of the samples of rank 0's host; empty if there are none.
+std::vector<Chart> HostCharts(const RunReport& report, size_t buckets);
 // Charts that lay runs over each other.
 std::vector<Chart> ComparedCharts(std::span<const RunReport> reports, size_t buckets);
 

@@ -189,8 +189,11 @@ std::string MachinesPart(const RunReport& report, const PageOptions& options) {
   }
   if (rows.empty()) return kNone;
   return TableHtml({"Of the last start", "Value"}, rows) +
-         "<p class=\"quiet\">Use of processors, memory, disks, networks and GPUs over time is not "
-         "recorded.</p>\n";
+         (report.run.host.empty()
+              ? "<p class=\"quiet\">Use of processors, memory, disks and networks over time is not "
+                "recorded in this run.</p>\n"
+              : "<p class=\"quiet\">The curves are of rank 0's host; GPUs and other hosts are not "
+                "recorded.</p>\n");
 }
 
 std::string SamplesPart(const RunReport& report) {

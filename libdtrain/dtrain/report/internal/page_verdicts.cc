@@ -140,6 +140,7 @@ std::string HeaderPart(const RunReport& report) {
       "<span class=\"quiet\">%s</span></p>\n<dl class=\"figures\">",
       Html(languages), Html(run.name), state.look, Html(state.word), Html(AboutRun(report)));
   html += FigureHtml("dev set, last evaluation", ScoreText(report));
+  html += FigureHtml("test set", TestText(report));
   html += FigureHtml("training time", DurationText(run.seconds()));
   html += FigureHtml("updates", Thousands(static_cast<double>(run.updates())));
   if (std::isfinite(numbers.step_ms)) {

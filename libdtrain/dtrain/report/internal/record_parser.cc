@@ -146,7 +146,8 @@ StreamProblems ParseSteps(std::string_view text, std::vector<StepFacts>& steps) 
                    .comm_share = NumberOf(json, recorded::kCommShare),
                    .target_tokens_per_second = NumberOf(json, recorded::kTargetTokensPerSecond),
                    .source_tokens_per_second = NumberOf(json, recorded::kSourceTokensPerSecond),
-                   .seconds = NumberOf(json, recorded::kSeconds)};
+                   .seconds = NumberOf(json, recorded::kSeconds),
+                   .time = NumberOf(json, recorded::kTime)};
     if (step.step <= 0) return;
     repeated += AddInOrder(step, steps);
   });
@@ -167,9 +168,12 @@ StreamProblems ParseEvaluations(std::string_view text, std::vector<EvaluationFac
   int64_t repeated = 0;
   StreamProblems problems = ReadStream(text, [&](const Json& json) {
     EvaluationFacts evaluation{.step = Count(NumberOf(json, recorded::kStep)),
-                               .seconds = NumberOf(json, recorded::kSeconds)};
+                               .seconds = NumberOf(json, recorded::kSeconds),
+                               .time = NumberOf(json, recorded::kTime)};
     for (const auto& [name, value] : json.items()) {
-      if (name == recorded::kStep || name == recorded::kSeconds) continue;
+      if (name == recorded::kStep || name == recorded::kSeconds || name == recorded::kTime) {
+        continue;
+      }
       if (name == recorded::kIsBest) {
         evaluation.is_best = value.is_boolean() && value.get<bool>();
       } else if (value.is_number() || value.is_null()) {
@@ -187,7 +191,37 @@ StreamProblems ParseEvents(std::string_view text, std::vector<EventFacts>& event
   return ReadStream(text, [&](const Json& json) {
     events.push_back({.step = Count(NumberOf(json, recorded::kStep)),
                       .kind = TextOf(json, recorded::kKind),
-                      .text = TextOf(json, recorded::kText)});
+                      .text = TextOf(json, recorded::kText),
+                      .time = NumberOf(json, recorded::kTime),
+                      .ranks = NumberOf(json, recorded::kRanks)});
+  });
+}
+
+StreamProblems ParseHost(std::string_view text, std::vector<HostFacts>& samples) {
+  return ReadStream(text, [&](const Json& json) {
+    HostFacts sample{.time = NumberOf(json, recorded::kTime),
+                     .cpu_busy = NumberOf(json, recorded::kCpuBusy),
+                     .cpu_total = NumberOf(json, recorded::kCpuTotal),
+                     .memory_available = NumberOf(json, recorded::kMemoryAvailable),
+                     .memory_total = NumberOf(json, recorded::kMemoryTotal),
+                     .page_cache = NumberOf(json, recorded::kPageCache),
+                     .disk_read = NumberOf(json, recorded::kDiskRead),
+                     .disk_written = NumberOf(json, recorded::kDiskWritten)};
+    const bool is_later = samples.empty() || sample.time > samples.back().time;
+    if (!std::isfinite(sample.time) || !is_later) return;
+    const Json networks = ObjectOf(json, recorded::kNetworks);
+    for (const auto& [name, counts] : networks.items()) {
+      if (!counts.is_object()) continue;
+      sample.networks.push_back({ReplaceInvalidUtf8(name), NumberOf(counts, recorded::kReceived),
+                                 NumberOf(counts, recorded::kSent)});
+    }
+    const Json ranks = ObjectOf(json, recorded::kRanks);
+    for (const auto& [rank, use] : ranks.items()) {
+      if (!use.is_object()) continue;
+      sample.ranks.push_back({ReplaceInvalidUtf8(rank), NumberOf(use, recorded::kCpu),
+                              NumberOf(use, recorded::kMemory)});
+    }
+    samples.push_back(std::move(sample));
   });
 }
 

@@ -34,6 +34,8 @@ StreamProblems ReadStream(std::string_view text,
 // Records of updates that were made again after a resume replace the earlier ones.
 StreamProblems ParseSteps(std::string_view text, std::vector<StepFacts>& steps);
 StreamProblems ParseEvaluations(std::string_view text, std::vector<EvaluationFacts>& evaluations);
+// Samples whose time does not rise are left out.
+StreamProblems ParseHost(std::string_view text, std::vector<HostFacts>& samples);
 StreamProblems ParseEvents(std::string_view text, std::vector<EventFacts>& events);
 
 StatusFacts ParseStatus(std::string_view text);
