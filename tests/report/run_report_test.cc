@@ -101,6 +101,20 @@ TEST_CASE("a classifier's accuracy is shown in percent, a loss as it is") {
   CHECK_FALSE(by_loss.metric.is_larger_better);
 }
 
+TEST_CASE("while BLEU stands at zero the loss tells whether it is trained, and BLEU is no share") {
+  const TemporaryFolder folder;
+  MadeUpRun made(folder.File("run"));
+  made.evaluations.clear();
+  for (int step = 40; step <= 400; step += 40) {
+    made.evaluations += "{\"step\":" + std::to_string(step) +
+                        ",\"nll\":" + std::to_string(MadeUpRun::Loss(step)) + ",\"bleu\":0.0}\n";
+  }
+  const RunReport report = ReportOf(made.Write());
+  CHECK(ScoreText(report) == "0.0 BLEU");
+  CHECK(Find(report, "trained").level == VerdictLevel::kWarn);
+  CHECK_THAT(Find(report, "trained").text, Catch::Contains("less dev loss"));
+}
+
 TEST_CASE("a run that was killed is found by its last sign of life") {
   const TemporaryFolder folder;
   const MadeUpRun made(folder.File("run"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -42,6 +43,16 @@ std::vector<CurvePoint> Scaled(std::vector<CurvePoint> curve, double factor) {
   return curve;
 }
 
+// Early in a training a score may stand at zero while the loss falls: then only the loss tells
+// anything. The points of both are of the same evaluations.
+bool RisesAsLossFalls(const std::vector<CurvePoint>& losses,
+                      const std::vector<CurvePoint>& scores) {
+  std::vector<CurvePoint> pairs;
+  for (size_t i = 0; i < losses.size(); ++i) pairs.push_back({losses[i].y, scores[i].y});
+  const std::optional<Slope> slope = MetricPerLoss(pairs);
+  return slope && slope->median > 0.0;
+}
+
 Verdict JudgeTrainedRun(const RunFacts& run, const RunNumbers& numbers, const ShownMetric& metric) {
   TrainedInput input{.metric = {.name = metric.name, .decimals = metric.decimals},
                      .rate_falls_to_zero = numbers.rate_falls_to_zero,
@@ -58,11 +69,11 @@ Verdict JudgeTrainedRun(const RunFacts& run, const RunNumbers& numbers, const Sh
   const std::vector<CurvePoint> scores = EvaluationCurve(common, metric.key);
   input.loss_noise = NoiseOfCurve(input.losses);
   const double difference = std::sqrt(2.0);
-  if (metric.is_larger_better) {
+  if (metric.is_larger_better && RisesAsLossFalls(input.losses, scores)) {
     input.metrics = AgainstTokens(run, Scaled(scores, metric.scale));
     input.metric_noise = difference * NoiseOfCurve(input.metrics);
   } else {
-    input.metric = {.name = "of the dev loss", .decimals = 3};
+    input.metric = {.name = "less dev loss", .decimals = 3};
     input.metric_noise = difference * input.loss_noise;
   }
   return JudgeTrained(input);

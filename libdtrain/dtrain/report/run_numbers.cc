@@ -207,9 +207,12 @@ ShownMetric MetricOf(const RunFacts& run) {
     metric.decimals = 3;
     return metric;
   }
-  // Most scores are shares; BLEU and those of questions are 0 to 100 already.
-  const bool is_share = std::all_of(
-      curve.begin(), curve.end(), [](const CurvePoint& point) { return std::abs(point.y) <= 1.0; });
+  // Most scores are shares; these are 0 to 100, also where all of them are small.
+  const bool is_percent =
+      key == "bleu" || key == "chrf" || run.Environment("program") == "bert_squad";
+  const bool is_share =
+      !is_percent && std::all_of(curve.begin(), curve.end(),
+                                 [](const CurvePoint& point) { return std::abs(point.y) <= 1.0; });
   if (is_share) {
     metric.scale = 100.0;
     metric.name += " in %";
