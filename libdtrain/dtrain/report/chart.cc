@@ -95,9 +95,11 @@ std::vector<double> Ticks(const Scale::Range& range, int count) {
   for (const double factor : {5.0, 2.5, 2.0, 1.0}) {
     if (raw <= factor * power * 1.0001) step = factor * power;
   }
+  const double first = std::ceil(range.low / step - 1e-9);
   std::vector<double> ticks;
-  for (double tick = std::ceil(range.low / step - 1e-9) * step;
-       tick <= range.high + 1e-9 * step && ticks.size() < 50; tick += step) {
+  for (int i = 0; i < 50; ++i) {
+    const double tick = (first + i) * step;
+    if (tick > range.high + 1e-9 * step) break;
     ticks.push_back(std::abs(tick) < 1e-9 * step ? 0.0 : tick);
   }
   return ticks;

@@ -41,7 +41,7 @@ std::string ShortNumber(double value) {
 
 std::string PercentText(double share) {
   if (!std::isfinite(share)) return kNotKnown;
-  return absl::StrFormat(std::abs(share) < 0.0995 ? "%.1f %%" : "%.0f %%", 100.0 * share);
+  return absl::StrFormat("%.*f %%", std::abs(share) < 0.0995 ? 1 : 0, 100.0 * share);
 }
 
 std::string BytesText(double bytes) {

@@ -144,7 +144,7 @@ SampleFacts ReadNewestSamples(const std::string& run) {
   return samples;
 }
 
-std::string LastPart(std::string path) {
+std::string LastPart(const std::string& path) {
   std::error_code error;
   const fs::path absolute = fs::weakly_canonical(path, error);
   const std::string name = absolute.filename().string();
