@@ -8,9 +8,11 @@
 #include <system_error>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/base/check.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/internal/json_text.h"
 #include "dtrain/base/status.h"
+#include "dtrain/nn/frozen_parameters.h"
 #include "dtrain/runs/output_folder.h"
 #include "nlohmann/json.hpp"
 
