@@ -186,8 +186,8 @@ def check_keyboard(browser, page):
 
 
 def check_axes(browser, page, charts):
-    browser.evaluate("document.querySelector('.tools input[value=time]').click()")
-    browser.evaluate("document.querySelector('.tools input[name=log]').click()")
+    for choice in ("value=tokens", "value=time", "name=log"):
+        browser.evaluate(f"document.querySelector('.tools input[{choice}]').click()")
     drawn = "[...document.querySelectorAll('.plot[data-chart] svg')].map(s => s.innerHTML)"
     pictures = browser.evaluate(drawn)
     assert len(pictures) == charts, (page, "a chart is lost")
@@ -215,7 +215,7 @@ def main():
         subprocess.run([sys.argv[1], "[.browser]"], check=True, stdout=subprocess.DEVNULL,
                        env={**os.environ, "DTRAIN_PAGES_DIR": directory})
         pages = sorted(pathlib.Path(directory).glob("*.html"))
-        assert len(pages) == 8, pages
+        assert len(pages) == 9, pages
         browser = Browser(program)
         try:
             for page in pages:

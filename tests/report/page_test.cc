@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "dtrain/report/html.h"
 #include "report/made_up_run.h"
@@ -19,15 +20,15 @@ namespace {
 
 constexpr double kNow = 1769861460.0;
 
-RunReport ReportOf(const std::string& path) {
+RunReport ReportOf(const std::string& path, bool is_public = false) {
   StatusOr<RunFacts> run = ReadRun(path);
   REQUIRE(run.ok());
-  return MakeReport(*std::move(run), {.now = kNow});
+  return MakeReport(*std::move(run), {.now = kNow, .is_public = is_public});
 }
 
 std::string PageOf(const std::string& path, bool is_public = false) {
-  const std::array reports = {ReportOf(path)};
-  return ReportPage(reports, {.is_public = is_public});
+  const std::array reports = {ReportOf(path, is_public)};
+  return ReportPage(reports);
 }
 
 size_t Count(const std::string& text, const std::string& part) {
@@ -231,6 +232,42 @@ TEST_CASE("a public page names no path, host or command") {
   }
 }
 
+TEST_CASE("text, JSON, compared runs and a list are public, too, where that is asked for") {
+  const TemporaryFolder folder;
+  for (const std::string name : {"jane/run", "joe/run"}) {
+    MadeUpRun made(folder.File(name));
+    made.events += "{\"step\":400,\"kind\":\"stop\",\"text\":\"cannot write /home/event\"}\n";
+    made.Write();
+    WriteTestFile(folder.File(name + "/config.textproto"),
+                  "run {\n  output_dir: \"" + name + "\"\n}\ndata {\n  train_source: \"/data/" +
+                      name + "\"\n  max_length: " + (name == "jane/run" ? "7" : "8") + "\n}\n");
+    WriteTestFile(folder.File(name + "/STATUS"),
+                  "state failed\nstep 400\nmessage /home/message: no space\n");
+  }
+  const auto texts = [&](bool is_public) {
+    const std::array reports = {ReportOf(folder.File("jane/run"), is_public),
+                                ReportOf(folder.File("joe/run"), is_public)};
+    return std::array{ReportText(reports[0]), ReportJson(reports[0]), ReportPage(reports),
+                      IndexPage(folder.File("all"), reports)};
+  };
+  const std::array<std::string, 4> open = texts(false);
+  const std::array<std::string, 4> shown = texts(true);
+  for (size_t i = 0; i < open.size(); ++i) {
+    INFO(i);
+    for (const std::string& secret :
+         {std::string("/home/"), std::string("/data/"), std::string("jane"), folder.File("")}) {
+      CHECK_THAT(shown[i], !Catch::Contains(secret));
+    }
+    CHECK_THAT(open[i], Catch::Contains(i < 3 ? "/home/message" : folder.File("jane/run")));
+  }
+  CHECK_THAT(shown[0], Catch::Contains("the reason is in STATUS"));
+  for (const size_t i : {2u, 3u}) {
+    CHECK_THAT(open[i], Catch::Contains("/data/jane/run"));
+    CHECK_THAT(shown[i], Catch::Contains(">data.max_length</th>"));
+    CHECK_THAT(shown[i], Catch::Contains(">run (2)</th>"));
+  }
+}
+
 TEST_CASE("the page of a hundred thousand records is small, and still shows the one spike") {
   const TemporaryFolder folder;
   WriteLongRun(folder.File("run"), 1'000'000);
@@ -260,6 +297,27 @@ TEST_CASE("several runs are compared: results, curves, and only the settings tha
   CHECK_THAT(compared.substr(0, compared.find("id=\"again\"")),
              !Catch::Contains("optimizer.schedule"));
   CHECK(ChartData(page)["charts"]["compared-loss"]["series"].size() == 2);
+}
+
+TEST_CASE("compared runs of the same name are told apart by the folders before it") {
+  const TemporaryFolder folder;
+  for (const char* const name : {"a/x/run", "b/x/run", "b/y/run", "other"}) {
+    const MadeUpRun made(folder.File(name));
+    made.Write();
+  }
+  const std::array reports = {ReportOf(folder.File("a/x/run")), ReportOf(folder.File("b/x/run")),
+                              ReportOf(folder.File("b/y/run/")), ReportOf(folder.File("other")),
+                              ReportOf(folder.File("other"))};
+  const nlohmann::json charts = ChartData(ReportPage(reports))["charts"];
+  std::vector<std::string> names;
+  for (const auto& series : charts["compared-metric"]["series"]) names.push_back(series["name"]);
+  REQUIRE(names.size() == 5);
+  CHECK(names[0] == "a/x/run");
+  CHECK(names[1] == "b/x/run");
+  CHECK(names[2] == "y/run");
+  // The same folder twice has no other name, but a number.
+  CHECK_THAT(names[3], Catch::EndsWith("other (1)"));
+  CHECK_THAT(names[4], Catch::EndsWith("other (2)"));
 }
 
 TEST_CASE("a page of a thousand long runs stays below its bound") {
@@ -306,6 +364,17 @@ TEST_CASE("pages for a browser", "[.browser]") {
   empty.steps.clear();
   empty.evaluations.clear();
   write("empty", PageOf(empty.Write()));
+  MadeUpRun huge(folder.File("huge"));
+  huge.steps.clear();
+  // So large that a step between ticks of the tokens changes nothing.
+  int step = 0;
+  for (const char* const tokens :
+       {"4611686018427387904", "4611686018427388928", "4611686018427389952"}) {
+    step += 10;
+    huge.steps += "{\"step\":" + std::to_string(step) +
+                  ",\"loss\":1e20,\"target_tokens\":" + tokens + ",\"seconds\":1e300}\n";
+  }
+  write("huge", PageOf(huge.Write()));
   WriteRunOfTexts(folder.File("hostile"), kHostile);
   write("hostile", PageOf(folder.File("hostile")));
   WriteLongRun(folder.File("million"), 1'000'000);

@@ -66,6 +66,28 @@ TEST_CASE("a loss that still falls is not fully trained, one that has fallen is"
   CheckVerdict(JudgeTrained(slow), VerdictLevel::kWarn, "of the dev loss");
 }
 
+TEST_CASE("what is said of the end of a falling rate is said only of a run that got there") {
+  TrainedInput input = Training(SlowLaw, 18, 0.3, 0.002);
+  input.rate_falls_to_zero = true;
+  CHECK_THAT(JudgeTrained(input).evidence, Catch::Contains("The flat end is left out"));
+  CHECK_THAT(JudgeTrained(input).change, Catch::Contains("the rate has reached zero"));
+  input.is_complete = false;
+  CHECK_THAT(JudgeTrained(input).evidence, !Catch::Contains("flat end"));
+  CHECK(JudgeTrained(input).change == "Let it go on to its limit.");
+  input.rate_falls_to_zero = false;
+  CHECK(JudgeTrained(input).change == "Let it go on to its limit.");
+}
+
+TEST_CASE("a gain and a slope that may both be negative are no sign of a gain") {
+  TrainedInput input{.metric = {.name = "BLEU"}, .loss_noise = 0.05, .metric_noise = 0.1};
+  RandomStream random({.seed = 11});
+  for (int i = 1; i <= 18; ++i) {
+    input.losses.push_back({1e6 * i, 2.0 + 0.05 * Uniform(random)});
+    input.metrics.push_back({1e6 * i, 20.0 + Uniform(random)});
+  }
+  CheckVerdict(JudgeTrained(input), VerdictLevel::kNote, "Half as long again might bring 0.0 to");
+}
+
 TEST_CASE("a gain about as large as the noise is nearly fully trained, and a hint") {
   const auto law = [](double x) { return 1.5 + 3e5 * std::pow(x, -0.95); };
   const Verdict verdict = JudgeTrained(Training(law, 18, 1.0, 0.03));
@@ -104,6 +126,9 @@ TEST_CASE("overfitting is a dev loss that rises while the training sentences' lo
   const Verdict bad = JudgeOverfitting(input);
   CheckVerdict(bad, VerdictLevel::kBad, "since update 5,000 while the loss on training");
   CHECK(bad.sure == Sureness::kMeasured);
+  CHECK_THAT(bad.change, Catch::EndsWith("fewer passes."));
+  input.has_patience = true;
+  CHECK_THAT(JudgeOverfitting(input).change, Catch::EndsWith(", or trainer.early_stop.patience."));
 
   OverfitInput unknown = input;
   unknown.training.clear();
@@ -185,6 +210,15 @@ TEST_CASE("clipping most updates is worth knowing, clipping all is to be changed
   CheckVerdict(JudgeClipping(high, 0.0), VerdictLevel::kGood, "off");
   CheckVerdict(JudgeClipping(std::vector<double>(19, 1.5), 1.0), VerdictLevel::kUnknown);
   CHECK(JudgeClipping(std::vector<double>(50, 0.5), 1.0).sure == Sureness::kLikely);
+  // As a setting takes it.
+  CHECK_THAT(JudgeClipping(std::vector<double>(300, 10.2), 1.0).change,
+             Catch::StartsWith("optimizer.clip_norm=20, or"));
+  CHECK_THAT(JudgeClipping(std::vector<double>(300, 0.1733), 0.1).change,
+             Catch::StartsWith("optimizer.clip_norm=0.35, or"));
+  CHECK_THAT(JudgeClipping(std::vector<double>(300, 1234.0), 1.0).change,
+             Catch::StartsWith("optimizer.clip_norm=2500, or"));
+  CHECK_THAT(JudgeClipping(std::vector<double>(300, 1234.0), 1.0).text,
+             Catch::Contains("median norm 1,234"));
 }
 
 TEST_CASE("a long warm-up and a rate that never fell are noted") {
@@ -215,11 +249,26 @@ TEST_CASE("the end of a run is told from its state and its last sign of life") {
   CheckVerdict(JudgeEnd(input), VerdictLevel::kBad, "No sign of life for 15 min");
   input.period_seconds = 100.0;
   CheckVerdict(JudgeEnd(input), VerdictLevel::kNote, "Still running", false);
+  // There is no heartbeat during an evaluation.
+  input.period_seconds = 1.0;
+  input.longest_pause = 310.0;
+  CheckVerdict(JudgeEnd(input), VerdictLevel::kNote, "Still running", false);
+  input.longest_pause = 290.0;
+  CheckVerdict(JudgeEnd(input), VerdictLevel::kBad, "No sign of life for 15 min");
   input.silent_seconds = kNaN;
   CheckVerdict(JudgeEnd(input), VerdictLevel::kNote, "Still running", false);
+  input.state = "preparing";
+  CheckVerdict(JudgeEnd(input), VerdictLevel::kNote, "Still running", false);
+  input.silent_seconds = 3500.0;
+  CheckVerdict(JudgeEnd(input), VerdictLevel::kNote, "Still running", false);
+  input.silent_seconds = 7200.0;
+  CheckVerdict(JudgeEnd(input), VerdictLevel::kUnknown, "no sign of life for 2 h 00 min");
   input.state = "failed";
   input.message = "disk full";
   CheckVerdict(JudgeEnd(input), VerdictLevel::kBad, "disk full");
+  input.is_public = true;
+  CheckVerdict(JudgeEnd(input), VerdictLevel::kBad, "the reason is in STATUS");
+  CHECK_THAT(JudgeEnd(input).text, !Catch::Contains("disk full"));
   input.state = "stopped";
   CheckVerdict(JudgeEnd(input), VerdictLevel::kNote, "Stopped on request");
   input.state = "";
@@ -267,7 +316,12 @@ TEST_CASE("checkpoints and evaluations that take much of the time are named, wit
   CheckVerdict(JudgeCheckpoints({0.0, 300.0, 0}), VerdictLevel::kUnknown);
   CheckVerdict(JudgeEvaluations({2.5, 300.0, 5}), VerdictLevel::kGood);
   CheckVerdict(JudgeEvaluations({40.0, 300.0, 5}), VerdictLevel::kNote);
-  CheckVerdict(JudgeEvaluations({120.0, 300.0, 5}), VerdictLevel::kWarn, "eval_every");
+  const OverheadInput costly{.seconds = 120.0, .wall_seconds = 300.0, .count = 5};
+  CheckVerdict(JudgeEvaluations(costly), VerdictLevel::kWarn, "eval_every");
+  CHECK_THAT(JudgeEvaluations(costly).change, !Catch::Contains("eval_max_sentences"));
+  OverheadInput shortened = costly;
+  shortened.can_shorten = true;
+  CheckVerdict(JudgeEvaluations(shortened), VerdictLevel::kWarn, "trainer.eval_max_sentences");
   CheckVerdict(JudgeEvaluations({0.0, 300.0, 0}), VerdictLevel::kUnknown, "no evaluation");
 }
 

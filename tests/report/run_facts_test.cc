@@ -195,6 +195,9 @@ TEST_CASE("records may hold anything where a number or a text is expected") {
   CHECK(ParseSettings("}\n}\na {\n b {\n c: \"\"\n").back() ==
         std::pair<std::string, std::string>("a.b.c", ""));
   CHECK(std::isnan(internal::ParseTime("yesterday")));
+  const RunFacts odd{.settings = {{"a", "inf"}, {"b", "nan"}, {"c", "-infinity"}, {"d", "1e3"}}};
+  for (const char* const key : {"a", "b", "c", "none"}) CHECK(std::isnan(odd.Number(key)));
+  CHECK(odd.Number("d") == 1000.0);
 }
 
 }  // namespace

@@ -2,10 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/report/run_report.h"
 
+#include <array>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "dtrain/formats/safetensors.h"
 #include "report/made_up_run.h"
 #include "testing/catch.h"
 #include "testing/file_testing.h"
@@ -101,6 +106,64 @@ TEST_CASE("a classifier's accuracy is shown in percent, a loss as it is") {
   CHECK_FALSE(by_loss.metric.is_larger_better);
 }
 
+TEST_CASE("whether a score is a share is told by its name, not by its values") {
+  const TemporaryFolder folder;
+  MadeUpRun made(folder.File("run"));
+  made.evaluations =
+      "{\"step\":40,\"loss\":0.3,\"bleu\":0.4,\"f1\":0.5,\"exact_match\":0.6,\"matthews\":-0.25,"
+      "\"mine\":0.125}\n";
+  made.Write();
+  const auto score = [&](const std::string& program, const std::string& metric) {
+    WriteTestFile(folder.File("run/env.json"), "{\"program\":\"" + program + "\"}");
+    WriteTestFile(folder.File("run/config.textproto"),
+                  "trainer {\n  best_metric: \"" + metric + "\"\n}\n");
+    return ScoreText(ReportOf(folder.File("run")));
+  };
+  CHECK(score("nmt_train", "bleu") == "0.4 BLEU");
+  CHECK(score("bert_squad", "f1") == "0.5 F1");
+  CHECK(score("bert_squad", "exact_match") == "0.6 exact match");
+  CHECK(score("bert_classify", "f1") == "50.0 F1 in %");
+  CHECK(score("bert_classify", "matthews") == "-25.0 matthews in %");
+  CHECK(score("custom_trainer", "mine") == "0.125 mine");
+}
+
+// A checkpoint of a model of 1,000 elements, of which so many are trained; 0: no optimizer's state.
+void WriteCheckpoint(const std::string& path, int64_t trained) {
+  const std::vector<float> zeros(1000, 0.0F);
+  const auto tensor = [&](const std::string& name, int64_t elements) {
+    return NamedTensor{
+        .name = name,
+        .shape = {elements},
+        .data = std::as_bytes(std::span(zeros).first(static_cast<size_t>(elements)))};
+  };
+  std::filesystem::create_directories(path);
+  const std::array model = {tensor("model.a", 900), tensor("model.b", 100)};
+  REQUIRE(WriteSafetensors(path + "/model.safetensors", model).ok());
+  std::filesystem::remove(path + "/optimizer.safetensors");
+  if (trained == 0) return;
+  const std::array moments = {tensor("m.model.b", trained), tensor("v.model.b", trained)};
+  REQUIRE(WriteSafetensors(path + "/optimizer.safetensors", moments).ok());
+}
+
+TEST_CASE("the traffic is that of the trained parameters, not of frozen ones") {
+  const TemporaryFolder folder;
+  const MadeUpRun made(folder.File("run"));
+  made.Write();
+  const std::string checkpoint = folder.File("run/ckpt/step-00000400");
+  WriteCheckpoint(checkpoint, 10);
+  RunReport report = ReportOf(folder.File("run"));
+  CHECK(report.numbers.bytes_each_way == 40.0);
+  CHECK_THAT(AnswerTo(report, "network traffic"), Catch::Contains("of 10 trained parameters"));
+  CHECK_THAT(AnswerTo(report, "How large"), Catch::Contains("1,000 parameters"));
+  // Without the optimizer's state all are trained, unless there are adapters.
+  WriteCheckpoint(checkpoint, 0);
+  CHECK(ReportOf(folder.File("run")).numbers.bytes_each_way == 4000.0);
+  WriteTestFile(folder.File("run/config.textproto"), "model {\n  lora {\n    rank: 8\n  }\n}\n");
+  report = ReportOf(folder.File("run"));
+  CHECK(report.numbers.bytes_each_way == 0.0);
+  CHECK_THAT(AnswerTo(report, "network traffic"), Catch::StartsWith("Not known"));
+}
+
 TEST_CASE("while BLEU stands at zero the loss tells whether it is trained, and BLEU is no share") {
   const TemporaryFolder folder;
   MadeUpRun made(folder.File("run"));
@@ -123,6 +186,59 @@ TEST_CASE("a run that was killed is found by its last sign of life") {
                 "state running\nstep 390\nheartbeat 2026-01-31T12:10:00.500Z\n");
   CHECK(Find(ReportOf(folder.File("run"), kNow), "finished").level == VerdictLevel::kNote);
   CHECK(Find(ReportOf(folder.File("run"), kNow + 100.0), "finished").level == VerdictLevel::kBad);
+}
+
+TEST_CASE("a long evaluation is no crash") {
+  const TemporaryFolder folder;
+  MadeUpRun made(folder.File("run"));
+  made.evaluations += "{\"step\":400,\"nll\":2.0,\"bleu\":30,\"seconds\":100}\n";
+  made.Write();
+  WriteTestFile(folder.File("run/STATUS"),
+                "state running\nstep 390\nheartbeat 2026-01-31T12:10:00.500Z\n");
+  CHECK(Find(ReportOf(folder.File("run"), kNow + 200.0), "finished").level == VerdictLevel::kNote);
+  CHECK(Find(ReportOf(folder.File("run"), kNow + 300.0), "finished").level == VerdictLevel::kBad);
+}
+
+TEST_CASE("a run that goes on after its limit is not complete") {
+  const TemporaryFolder folder;
+  MadeUpRun made(folder.File("run"));
+  CHECK(ReportOf(made.Write()).numbers.is_complete);
+  made.events += "{\"step\":400,\"kind\":\"resume\",\"text\":\"going on from ckpt/step-400\"}\n";
+  made.Write();
+  WriteTestFile(folder.File("run/STATUS"),
+                "state running\nstep 400\nheartbeat 2026-01-31T12:10:00.500Z\n");
+  const RunReport report = ReportOf(folder.File("run"));
+  CHECK_FALSE(report.numbers.is_complete);
+  CHECK(Find(report, "trained").change == "Let it go on to its limit.");
+  // Without events STATUS tells.
+  made.events.clear();
+  made.Write();
+  WriteTestFile(folder.File("run/STATUS"), "state done\nstep 400\n");
+  CHECK_THAT(Find(ReportOf(folder.File("run")), "trained").change,
+             Catch::Contains("trainer.max_steps=600"));
+}
+
+TEST_CASE("advice names only settings that the run has") {
+  const TemporaryFolder folder;
+  MadeUpRun made(folder.File("run"));
+  made.evaluations.clear();
+  for (int step = 40; step <= 400; step += 40) {
+    made.evaluations += "{\"step\":" + std::to_string(step) +
+                        ",\"nll\":" + std::to_string(2.0 + 1e-3 * step) + ",\"seconds\":50}\n";
+  }
+  made.Write();
+  const auto advice = [&] {
+    const RunReport report = ReportOf(folder.File("run"));
+    return Find(report, "evaluations").change + Find(report, "overfit").change;
+  };
+  CHECK_THAT(advice(), !Catch::Contains("eval_max_sentences"));
+  CHECK_THAT(advice(), !Catch::Contains("patience"));
+  const std::string config = ReadTestFile(folder.File("run/config.textproto"));
+  WriteTestFile(
+      folder.File("run/config.textproto"),
+      config + "trainer {\n  eval_max_sentences: 0\n  early_stop {\n    patience: 0\n  }\n}\n");
+  CHECK_THAT(advice(), Catch::Contains("(trainer.eval_max_sentences)"));
+  CHECK_THAT(advice(), Catch::Contains("or trainer.early_stop.patience"));
 }
 
 TEST_CASE("restarts are counted by where they went on from, not by every remark") {

@@ -116,6 +116,47 @@ TEST_CASE("smoothing neither lags nor lifts a falling curve") {
   CHECK(Smoothed(hole).back() == 1.0);
 }
 
+TEST_CASE("a huge value spoils only the means that it is part of") {
+  std::vector<double> values(2000, 1.0);
+  values[1000] = 1e20;
+  const std::vector<double> smoothed = Smoothed(values);
+  for (size_t i = 0; i < values.size(); ++i) {
+    INFO(i);
+    // A mean is of 30 values to each side.
+    if (i >= 970 && i <= 1030) {
+      CHECK(smoothed[i] > 1e18);
+    } else {
+      CHECK(smoothed[i] == 1.0);
+    }
+  }
+}
+
+TEST_CASE("a mean is that of the finite values around, at any length of a curve") {
+  RandomStream random({.seed = 4});
+  for (const size_t n : {1u, 2u, 5u, 6u, 11u, 300u, 1237u}) {
+    std::vector<double> values;
+    for (size_t i = 0; i < n; ++i) values.push_back(i % 7 == 3 ? kNaN : Noise(random));
+    const std::vector<double> smoothed = Smoothed(values);
+    const size_t half = std::max<size_t>(2, n * 3 / 200);
+    for (size_t i = 0; i < n; ++i) {
+      INFO(i << " of " << n);
+      const size_t reach = std::min({half, i, n - 1 - i});
+      double sum = 0.0;
+      int count = 0;
+      for (size_t k = i - reach; k <= i + reach; ++k) {
+        if (!std::isfinite(values[k])) continue;
+        sum += values[k];
+        ++count;
+      }
+      if (count == 0) {
+        CHECK(std::isnan(smoothed[i]));
+      } else {
+        CHECK(smoothed[i] == Approx(sum / count).margin(1e-12));
+      }
+    }
+  }
+}
+
 TEST_CASE("a spike of one record survives thinning, and so does a value that is no number") {
   std::vector<double> values(100000, 1.0);
   values[31234] = 9.0;

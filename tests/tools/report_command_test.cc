@@ -61,6 +61,30 @@ TEST_CASE("a folder of runs has a list, two runs have a comparison") {
   CHECK_THAT(piped.output, Catch::StartsWith("<!DOCTYPE html>"));
 }
 
+TEST_CASE("a folder of runs may be public, fails by any of its runs, and has no JSON") {
+  const TinyRun& tiny = TinyRun::Get();
+  const std::string folder = tiny.Path("mixed");
+  for (const char* const name : {"good", "bad"}) {
+    fs::create_directories(folder + "/" + name + "/metrics");
+    WriteTestFile(folder + "/" + name + "/STATUS", "state done\nstep 7\n");
+  }
+  CHECK(Tool("report --fail_on=bad " + folder).exit_code == 0);
+  WriteTestFile(folder + "/bad/STATUS", "state failed\x1b[31m\nstep 7\n");
+  const Outcome text = Tool("report --text " + folder);
+  CHECK_THAT(text.output, Catch::Contains(folder + "/bad: failed\\x1b[31m, "));
+  WriteTestFile(folder + "/bad/STATUS", "state failed\nstep 7\nmessage no space\n");
+  CHECK(Tool("report --fail_on=bad " + folder).exit_code == 4);
+  CHECK(Tool("report --text --fail_on=bad " + folder).exit_code == 4);
+  CHECK_THAT(ReadTestFile(folder + "/report.html"), Catch::Contains(folder));
+  CHECK(Tool("report --public " + folder).exit_code == 0);
+  CHECK_THAT(ReadTestFile(folder + "/report.html"), !Catch::Contains(folder));
+  const std::string listed = Tool("report --public --text " + folder).output;
+  CHECK_THAT(listed, Catch::StartsWith("bad: failed, ") && !Catch::Contains(folder));
+  const Outcome json = Tool("report " + folder + " --json=" + tiny.Path("x.json") + " 2>&1");
+  CHECK(json.exit_code == 2);
+  CHECK_THAT(json.output, Catch::Contains("--json is for one run"));
+}
+
 TEST_CASE("a bad verdict ends the command with code 4 where that is asked for") {
   const std::string run = TinyRun::Get().Path("failed");
   fs::create_directories(run);

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/printable.h"
 #include "dtrain/config/config.h"
 #include "dtrain/config/flag_set.h"
 #include "dtrain/launch/run_on_ranks.h"
@@ -30,6 +31,8 @@ namespace fs = std::filesystem;
 
 // A verdict as bad as --fail_on says ends the command with this code.
 constexpr int kBadVerdict = 4;
+// Bytes of a run's line in a list.
+constexpr size_t kMostListed = 1000;
 
 struct ReportFlags {
   std::string output = {};
@@ -47,10 +50,11 @@ Settings DefaultsOf(const std::string& program) {
   return ParseSettings(PrintConfig(**config, ConfigFormat::kFull));
 }
 
-StatusOr<RunReport> ReportOf(const std::string& path) {
+StatusOr<RunReport> ReportOf(const std::string& path, const ReportFlags& flags) {
   DT_ASSIGN_OR_RETURN(RunFacts run, ReadRun(path));
   Settings defaults = DefaultsOf(run.Environment("program"));
-  return MakeReport(std::move(run), {.defaults = std::move(defaults)});
+  return MakeReport(std::move(run),
+                    {.defaults = std::move(defaults), .is_public = flags.is_public});
 }
 
 // The runs in a folder and the folders in it, by name.
@@ -84,10 +88,11 @@ Status WritePage(const std::string& path, const std::string& page) {
   return OkStatus();
 }
 
-Status WriteIndex(const std::string& folder, const ReportFlags& flags) {
+// The reports of the runs in a folder. A run that cannot be read is named and left out.
+StatusOr<std::vector<RunReport>> ReportsBelow(const std::string& folder, const ReportFlags& flags) {
   std::vector<RunReport> reports;
   for (const std::string& run : RunsBelow(folder)) {
-    StatusOr<RunReport> report = ReportOf(run);
+    StatusOr<RunReport> report = ReportOf(run, flags);
     if (report.ok()) {
       reports.push_back(*std::move(report));
     } else {
@@ -95,11 +100,20 @@ Status WriteIndex(const std::string& folder, const ReportFlags& flags) {
     }
   }
   if (reports.empty()) return DataError(folder + ": holds no run, and none is in a folder below");
+  return reports;
+}
+
+Status WriteIndex(const std::string& folder, const std::vector<RunReport>& reports,
+                  const ReportFlags& flags) {
   if (flags.text) {
     for (const RunReport& report : reports) {
-      DT_RETURN_IF_ERROR(
-          WriteStdout(absl::StrCat(report.run.path, ": ", report.run.status.state, ", ",
-                                   ScoreText(report), ", ", report.run.updates(), " updates\n")));
+      const std::string& name = flags.is_public ? report.run.name : report.run.path;
+      // A file name, or STATUS, may hold what moves a terminal's cursor.
+      DT_RETURN_IF_ERROR(WriteStdout(
+          Printable(absl::StrCat(name, ": ", report.run.status.state, ", ", ScoreText(report), ", ",
+                                 report.run.updates(), " updates"),
+                    kMostListed) +
+          "\n"));
     }
     if (flags.output.empty()) return OkStatus();
   }
@@ -117,8 +131,7 @@ Status WriteReports(const std::vector<RunReport>& reports, const ReportFlags& fl
   const bool wants_files = !flags.text || !flags.output.empty();
   if (wants_files) {
     const std::string page = is_one ? run + "/report.html" : "report.html";
-    DT_RETURN_IF_ERROR(WritePage(flags.output.empty() ? page : flags.output,
-                                 ReportPage(reports, {.is_public = flags.is_public})));
+    DT_RETURN_IF_ERROR(WritePage(flags.output.empty() ? page : flags.output, ReportPage(reports)));
   }
   if (!flags.json.empty()) return WriteText(flags.json, ReportJson(reports.front()));
   if (!wants_files || !is_one || !flags.output.empty()) return OkStatus();
@@ -143,16 +156,22 @@ StatusOr<int> Report(int argc, char** argv, FlagSet& set, const ReportFlags& fla
   if (!flags.fail_on.empty() && flags.fail_on != "bad" && flags.fail_on != "warn") {
     return UsageError("--fail_on is \"" + flags.fail_on + "\"; give bad or warn");
   }
-  if (runs.size() == 1 && !IsRunFolder(runs.front())) {
-    DT_RETURN_IF_ERROR(WriteIndex(runs.front(), flags));
-    return 0;
-  }
   std::vector<RunReport> reports;
-  for (const std::string& run : runs) {
-    DT_ASSIGN_OR_RETURN(RunReport report, ReportOf(run));
-    reports.push_back(std::move(report));
+  if (runs.size() == 1 && !IsRunFolder(runs.front())) {
+    const std::string& folder = runs.front();
+    if (!flags.json.empty()) {
+      return UsageError("--json is for one run, and " + folder +
+                        " is a folder of runs: give one of them");
+    }
+    DT_ASSIGN_OR_RETURN(reports, ReportsBelow(folder, flags));
+    DT_RETURN_IF_ERROR(WriteIndex(folder, reports, flags));
+  } else {
+    for (const std::string& run : runs) {
+      DT_ASSIGN_OR_RETURN(RunReport report, ReportOf(run, flags));
+      reports.push_back(std::move(report));
+    }
+    DT_RETURN_IF_ERROR(WriteReports(reports, flags));
   }
-  DT_RETURN_IF_ERROR(WriteReports(reports, flags));
   return !flags.fail_on.empty() && HasVerdict(reports, flags.fail_on) ? kBadVerdict : 0;
 }
 

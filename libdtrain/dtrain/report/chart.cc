@@ -99,7 +99,7 @@ std::vector<double> Ticks(const Scale::Range& range, int count) {
   std::vector<double> ticks;
   for (int i = 0; i < 50; ++i) {
     const double tick = (first + i) * step;
-    if (tick > range.high + 1e-9 * step) break;
+    if (!(tick <= range.high + 1e-9 * step)) break;
     ticks.push_back(std::abs(tick) < 1e-9 * step ? 0.0 : tick);
   }
   return ticks;

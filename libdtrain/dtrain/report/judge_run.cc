@@ -27,6 +27,12 @@ std::string LongerLimit(const RunFacts& run, const RunNumbers& numbers) {
   return absl::StrFormat("%s=%.0f%s", key, std::ceil(1.5 * value), unit);
 }
 
+// Not every program has every setting, and advice names only those that it has.
+bool HasSetting(const RunFacts& run, std::string_view key) {
+  return std::any_of(run.settings.begin(), run.settings.end(),
+                     [&](const auto& setting) { return setting.first == key; });
+}
+
 // The evaluations against the target tokens that were seen by then.
 std::vector<CurvePoint> AgainstTokens(const RunFacts& run, std::vector<CurvePoint> curve) {
   std::vector<CurvePoint> tokens;
@@ -56,6 +62,8 @@ bool RisesAsLossFalls(const std::vector<CurvePoint>& losses,
 Verdict JudgeTrainedRun(const RunFacts& run, const RunNumbers& numbers, const ShownMetric& metric) {
   TrainedInput input{.metric = {.name = metric.name, .decimals = metric.decimals},
                      .rate_falls_to_zero = numbers.rate_falls_to_zero,
+                     // Events may be damaged.
+                     .is_complete = numbers.is_complete || run.status.state == "done",
                      .longer = LongerLimit(run, numbers)};
   // The two curves must have the same points.
   RunFacts common;
@@ -81,19 +89,23 @@ Verdict JudgeTrainedRun(const RunFacts& run, const RunNumbers& numbers, const Sh
 
 Verdict JudgeOverfittingOfRun(const RunFacts& run, const RunNumbers& numbers,
                               const ShownMetric& metric) {
-  OverfitInput input{.dev = EvaluationCurve(run, numbers.loss_key)};
+  OverfitInput input{.dev = EvaluationCurve(run, numbers.loss_key),
+                     .has_patience = HasSetting(run, "trainer.early_stop.patience")};
   if (metric.is_larger_better) input.metric = EvaluationCurve(run, metric.key);
   input.dev_noise = std::sqrt(2.0) * NoiseOfCurve(input.dev);
   return JudgeOverfitting(input);
 }
 
-FinishedInput EndOfRun(const RunFacts& run, const RunNumbers& numbers, double now) {
+FinishedInput EndOfRun(const RunFacts& run, const RunNumbers& numbers,
+                       const ReportOptions& options) {
   FinishedInput input{.state = run.status.state,
                       .reason = numbers.end_reason,
                       .message = run.status.message,
+                      .is_public = options.is_public,
                       .updates = run.updates(),
                       .seconds = std::isfinite(run.seconds()) ? run.seconds() : 0.0,
-                      .silent_seconds = now - run.status.heartbeat};
+                      .silent_seconds = options.now - run.status.heartbeat,
+                      .longest_pause = numbers.longest_pause};
   const double every = run.Number("trainer.log_every");
   if (std::isfinite(every * numbers.step_ms)) input.period_seconds = every * numbers.step_ms / 1e3;
   return input;
@@ -158,9 +170,9 @@ void AddNotRecorded(const RunFacts& run, const RunNumbers& numbers,
 }  // namespace
 
 std::vector<Verdict> JudgeRun(const RunFacts& run, const RunNumbers& numbers,
-                              const ShownMetric& metric, double now) {
+                              const ShownMetric& metric, const ReportOptions& options) {
   std::vector<Verdict> verdicts = {
-      JudgeEnd(EndOfRun(run, numbers, now)),
+      JudgeEnd(EndOfRun(run, numbers, options)),
       JudgeTrainedRun(run, numbers, metric),
       JudgeOverfittingOfRun(run, numbers, metric),
       metric.key.empty() ? JudgeEvaluatedPart({}) : JudgeEvaluatedPart(EvaluatedPart(run, metric)),
@@ -175,8 +187,10 @@ std::vector<Verdict> JudgeRun(const RunFacts& run, const RunNumbers& numbers,
                     .is_bf16_wire = run.Setting("trainer.wire_precision").ends_with("16")}),
       JudgeCheckpoints({numbers.checkpoint_seconds, numbers.wall_seconds,
                         static_cast<int64_t>(numbers.checkpoints)}),
-      JudgeEvaluations({numbers.evaluation_seconds, numbers.wall_seconds,
-                        static_cast<int64_t>(run.evaluations.size())}),
+      JudgeEvaluations({.seconds = numbers.evaluation_seconds,
+                        .wall_seconds = numbers.wall_seconds,
+                        .count = static_cast<int64_t>(run.evaluations.size()),
+                        .can_shorten = HasSetting(run, "trainer.eval_max_sentences")}),
       JudgeOthers(numbers.others_share),
       JudgeRestarts({.steps = numbers.resumes,
                      .seconds = numbers.clock_seconds,

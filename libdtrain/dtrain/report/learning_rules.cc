@@ -35,8 +35,10 @@ MetricGain InMetric(const ExpectedGain& loss, const TrainedInput& input) {
     pairs.push_back({input.losses[i].y, input.metrics[i].y});
   }
   const Slope slope = MetricPerLoss(pairs).value_or(Slope{});
-  return {loss.gain * slope.median, std::max(low * slope.low, 0.0),
-          std::max(high * slope.high, 0.0), slope.median};
+  // Either interval may hold zero, so that the least product may be of any two ends.
+  const auto [least, most] =
+      std::minmax({low * slope.low, low * slope.high, high * slope.low, high * slope.high});
+  return {loss.gain * slope.median, std::max(least, 0.0), std::max(most, 0.0), slope.median};
 }
 
 // From which falls of the loss the gain follows.
@@ -52,11 +54,27 @@ std::string BasisOfGain(const ExpectedGain& gain, const MetricGain& metric, doub
                           input.metric.name);
   }
   basis += ".";
-  if (trusted < 1.0) basis += " The flat end is left out: the rate falls to zero there.";
+  if (trusted < 1.0 && input.is_complete) {
+    basis += " The flat end is left out: the rate falls to zero there.";
+  }
   if (!input.is_noise_measured) {
     basis += " Values per sentence are not recorded: the noise is estimated from the curve.";
   }
   return basis;
+}
+
+std::string HowToTrainLonger(const TrainedInput& input) {
+  if (!input.is_complete) return "Let it go on to its limit.";
+  const std::string limit = input.longer.empty() ? "a larger limit" : input.longer;
+  return input.rate_falls_to_zero
+             ? "Start anew with " + limit +
+                   ". Going on from here brings little: the rate has reached zero."
+             : "Run the same command again with " + limit + ": it goes on from here.";
+}
+
+std::string ReasonOfFailure(const FinishedInput& input) {
+  if (input.message.empty()) return "no reason is recorded";
+  return input.is_public ? "the reason is in STATUS" : input.message;
 }
 
 }  // namespace
@@ -97,7 +115,8 @@ Verdict JudgeEnd(const FinishedInput& input) {
   const std::string time = DurationText(input.seconds);
   const bool is_running = input.state == "running" || input.state == "preparing";
   const double patience =
-      std::max<double>(limits::kSilence, limits::kSilentPeriods * input.period_seconds);
+      std::max<double>({limits::kSilence, limits::kSilentPeriods * input.period_seconds,
+                        limits::kSilentPauses * input.longest_pause});
   if (input.state == "done") {
     verdict.title = "Finished";
     verdict.text = absl::StrCat(updates, " in ", time, ", as asked",
@@ -109,6 +128,12 @@ Verdict JudgeEnd(const FinishedInput& input) {
                    ": it was killed, or the machine is gone.";
     verdict.sure = Sureness::kLikely;
     verdict.change = kGoOn;
+  } else if (input.state == "preparing" && input.silent_seconds > limits::kSilentPreparing) {
+    verdict.level = VerdictLevel::kUnknown;
+    verdict.title = "Cannot tell whether it still prepares";
+    verdict.text =
+        "It prepares data, with no sign of life for " + DurationText(input.silent_seconds) + ".";
+    verdict.sure = Sureness::kCannotTell;
   } else if (is_running) {
     verdict.level = VerdictLevel::kNote;
     verdict.title = "Still running";
@@ -116,8 +141,7 @@ Verdict JudgeEnd(const FinishedInput& input) {
   } else if (input.state == "failed") {
     verdict.level = VerdictLevel::kBad;
     verdict.title = "Failed";
-    verdict.text = "After " + updates + ": " +
-                   (input.message.empty() ? "no reason is recorded" : input.message) + ".";
+    verdict.text = "After " + updates + ": " + ReasonOfFailure(input) + ".";
     verdict.change = std::string("Look at the reason. ") + kGoOn;
   } else if (input.state == "stopped") {
     verdict.level = VerdictLevel::kNote;
@@ -163,13 +187,7 @@ Verdict JudgeTrained(const TrainedInput& input) {
     verdict.number = number(metric.gain);
     return verdict;
   }
-  verdict.change = input.rate_falls_to_zero
-                       ? "Start anew with " +
-                             (input.longer.empty() ? "a larger limit" : input.longer) +
-                             ". Going on from here brings little: the rate has reached zero."
-                       : "Run the same command again with " +
-                             (input.longer.empty() ? "a larger limit" : input.longer) +
-                             ": it goes on from here.";
+  verdict.change = HowToTrainLonger(input);
   if (metric.low > limit) {
     verdict.level = VerdictLevel::kWarn;
     verdict.title = "Not fully trained";
@@ -233,8 +251,8 @@ void JudgeRisen(const OverfitInput& input, const CurvePoint& lowest, double rise
   verdict.sure = falls ? Sureness::kMeasured : Sureness::kLikely;
   if (!falls) verdict.evidence = "The loss on training sentences is not recorded.";
   verdict.change = "Use the checkpoint of update " + since +
-                   " or of the best metric (ckpt/best-*). More dropout, more data, fewer passes, "
-                   "or early_stop.patience.";
+                   " or of the best metric (ckpt/best-*). More dropout, more data, fewer passes" +
+                   (input.has_patience ? ", or trainer.early_stop.patience." : ".");
 }
 
 }  // namespace

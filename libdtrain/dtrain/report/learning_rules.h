@@ -21,10 +21,13 @@ struct FinishedInput {
   std::string state = {};   // of STATUS; "" if it is missing
   std::string reason = {};  // why the run ended: "max_steps"
   std::string message = {};
+  bool is_public = false;  // the message stays out
   int64_t updates = 0;
   double seconds = 0.0;
   double silent_seconds = std::numeric_limits<double>::quiet_NaN();  // since the heartbeat
   double period_seconds = 0.0;                                       // between records
+  // The longest evaluation or checkpoint so far, during which there is no heartbeat.
+  double longest_pause = 0.0;
 };
 Verdict JudgeEnd(const FinishedInput& input);
 
@@ -39,6 +42,7 @@ struct TrainedInput {
   std::vector<CurvePoint> metrics = {};  // the same with the metric; empty: the loss itself counts
   MetricWords metric = {};
   bool rate_falls_to_zero = false;
+  bool is_complete = true;         // the run reached its limit
   bool is_noise_measured = false;  // false: noise is estimated from the curve
   double loss_noise = 0.0;         // standard deviation of an evaluation's noise
   double metric_noise = 0.0;       // standard error of a difference of two evaluations
@@ -54,6 +58,7 @@ struct OverfitInput {
   std::vector<CurvePoint> metric = {};    // a larger one is better
   double dev_noise = 0.0;                 // standard errors of a difference of two evaluations
   double training_noise = 0.0;
+  bool has_patience = false;  // the program has the setting trainer.early_stop.patience
 };
 Verdict JudgeOverfitting(const OverfitInput& input);
 

@@ -9,7 +9,8 @@
 namespace dtrain {
 
 struct Limit {
-  std::string_view meaning;  // for the page, which lists all of them
+  // For the page, which lists all of them: what it decides, and what it is compared with.
+  std::string_view meaning;
   double value;
 
   constexpr operator double() const { return value; }
@@ -18,65 +19,81 @@ struct Limit {
 namespace limits {
 
 // Ended without a word.
-inline constexpr Limit kSilence{"seconds without a sign of life: ended without a word, at least",
-                                60};
-inline constexpr Limit kSilentPeriods{"and at least so many periods of records", 20};
+inline constexpr Limit kSilence{"ended without a word: silent for at least (seconds)", 60};
+inline constexpr Limit kSilentPeriods{
+    "ended without a word: silent for at least (times the usual interval between records)", 20};
+inline constexpr Limit kSilentPauses{
+    "ended without a word: silent for at least (times the longest evaluation or checkpoint)", 3};
+inline constexpr Limit kSilentPreparing{
+    "not known whether it still prepares data: silent for more than (seconds)", 3600};
 
 // Learning.
 inline constexpr Limit kGainSmall{
-    "gain of half as long again, in standard errors of a difference: fully trained below", 1};
-inline constexpr Limit kGainModel{"error of the extrapolation itself, as a share of the gain",
-                                  0.15};
-inline constexpr Limit kRise{"rise of the dev loss, in standard errors: it has risen above", 2};
-inline constexpr Limit kSmallDev{"sentences of an evaluation: few below", 500};
-inline constexpr Limit kWarmupLong{"share of the updates that is warm-up: long above", 0.25};
-inline constexpr Limit kRateFell{"share of its peak at which the rate ended: fell below", 0.2};
+    "fully trained: gain from training half as long again is below (standard errors of a "
+    "difference)",
+    1};
+inline constexpr Limit kGainModel{
+    "fully trained: error of the extrapolation itself (share of the gain)", 0.15};
+inline constexpr Limit kRise{
+    "overfitting: rise of the dev loss is above (standard errors of a difference)", 2};
+inline constexpr Limit kSmallDev{"small dev set: sentences of an evaluation are below", 500};
+inline constexpr Limit kWarmupLong{"long warm-up: its share of the updates is above", 0.25};
+inline constexpr Limit kRateFell{
+    "the learning rate fell: at the end its share of the peak is at most", 0.2};
 
 // Stability.
-inline constexpr Limit kSpikeDeviations{"robust deviations above the records before: a spike", 6};
-inline constexpr Limit kSpikeShare{"and at least this share above their median", 0.05};
-inline constexpr Limit kSpikeWindow{"records before, of which the median is taken", 50};
-inline constexpr Limit kManySpikes{"spikes: change something from", 5};
-inline constexpr Limit kDiverged{"share by which the loss ended above its best: diverged above",
+inline constexpr Limit kSpikeDeviations{
+    "a spike: above the median of the records before by more than (robust deviations)", 6};
+inline constexpr Limit kSpikeShare{"a spike: above that median by more than (share of it)", 0.05};
+inline constexpr Limit kSpikeWindow{"a spike: records of which the median is taken", 50};
+inline constexpr Limit kManySpikes{"spikes: change something from (number of spikes)", 5};
+inline constexpr Limit kDiverged{"diverged: the loss ended above its best by more than (share)",
                                  0.1};
-inline constexpr Limit kDivergedDeviations{"and in standard errors", 5};
-inline constexpr Limit kSkipped{"share of skipped updates: many above", 0.01};
-inline constexpr Limit kClippedOften{"share of clipped updates: worth knowing above", 0.5};
-inline constexpr Limit kClippedAlways{"share of clipped updates: change something above", 0.9};
-inline constexpr Limit kClipRecords{"records after warm-up that the share needs", 20};
-inline constexpr Limit kClipMeasured{"records that make it measured", 100};
+inline constexpr Limit kDivergedDeviations{
+    "diverged: the loss ended above its best by more than (standard errors)", 5};
+inline constexpr Limit kSkipped{"many skipped updates: their share is above", 0.01};
+inline constexpr Limit kClippedOften{"clipped updates: worth knowing if their share is above", 0.5};
+inline constexpr Limit kClippedAlways{"clipped updates: change something if their share is above",
+                                      0.9};
+inline constexpr Limit kClipRecords{"clipped updates: records after warm-up that their share needs",
+                                    20};
+inline constexpr Limit kClipMeasured{
+    "clipped updates: records from which their share is measured, not likely", 100};
 
 // Time.
-inline constexpr Limit kDataNote{"share of an update that waits for data: worth knowing from",
-                                 0.05};
-inline constexpr Limit kDataBad{"share of an update that waits for data: a problem from", 0.2};
+inline constexpr Limit kDataNote{"waiting for data: worth knowing from (share of an update)", 0.05};
+inline constexpr Limit kDataBad{"waiting for data: a problem from (share of an update)", 0.2};
 inline constexpr Limit kNetworkNote{
-    "share of an update that waits for gradients: worth knowing from", 0.05};
-inline constexpr Limit kNetworkBad{"share of an update that waits for gradients: a problem from",
+    "waiting for gradients: worth knowing from (share of an update)", 0.05};
+inline constexpr Limit kNetworkBad{"waiting for gradients: a problem from (share of an update)",
                                    0.2};
-inline constexpr Limit kCheckpointNote{
-    "share of the time that writes checkpoints: worth knowing from", 0.02};
-inline constexpr Limit kCheckpointWarn{"share of the time that writes checkpoints: too much from",
+inline constexpr Limit kCheckpointNote{"checkpoints: worth knowing from (share of the time)", 0.02};
+inline constexpr Limit kCheckpointWarn{"checkpoints: change something from (share of the time)",
                                        0.05};
-inline constexpr Limit kEvaluationNote{"share of the time that evaluates: worth knowing from", 0.1};
-inline constexpr Limit kEvaluationWarn{"share of the time that evaluates: too much from", 0.25};
-inline constexpr Limit kHoursBetweenFailures{
-    "hours between failures, for the advice on checkpoints", 24};
+inline constexpr Limit kEvaluationNote{"evaluations: worth knowing from (share of the time)", 0.1};
+inline constexpr Limit kEvaluationWarn{"evaluations: change something from (share of the time)",
+                                       0.25};
+inline constexpr Limit kHoursBetweenFailures{"advice on checkpoints: time between failures (hours)",
+                                             24};
 
-inline constexpr Limit kLost{"share of the clock's time lost by restarts: worth knowing above",
-                             0.05};
-inline constexpr Limit kOthersNote{"share of other programs in processor time: worth knowing above",
-                                   0.05};
-inline constexpr Limit kOthersWarn{"share of other programs in processor time: change above", 0.15};
+inline constexpr Limit kLost{
+    "restarts: worth knowing if the time they lost is above (share of the time by the clock)",
+    0.05};
+inline constexpr Limit kOthersNote{
+    "other programs: worth knowing above (share of the processor time)", 0.05};
+inline constexpr Limit kOthersWarn{
+    "other programs: change something above (share of the processor time)", 0.15};
 
 // Data.
-inline constexpr Limit kUnknown{"share of unknown pieces: worth knowing above", 0.001};
-inline constexpr Limit kCut{"share of cut pairs: worth knowing above", 0.005};
-inline constexpr Limit kDropped{"share of dropped pairs: worth knowing above", 0.1};
-inline constexpr Limit kPiecesPerWord{"pieces a word: a small vocabulary above", 2.5};
+inline constexpr Limit kUnknown{"unknown pieces: worth knowing if their share is above", 0.001};
+inline constexpr Limit kCut{"cut pairs: worth knowing if their share is above", 0.005};
+inline constexpr Limit kDropped{"dropped pairs: worth knowing if their share is above", 0.1};
+inline constexpr Limit kPiecesPerWord{"small vocabulary: pieces a word are above", 2.5};
 
 inline constexpr std::array kAll = {kSilence,
                                     kSilentPeriods,
+                                    kSilentPauses,
+                                    kSilentPreparing,
                                     kGainSmall,
                                     kGainModel,
                                     kRise,

@@ -3,6 +3,7 @@
 #include "dtrain/report/page.h"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -55,22 +56,21 @@ std::string Navigation(bool is_compared) {
   return html + "</ul></nav>\n";
 }
 
-std::string PageOf(std::span<const RunReport> reports, const PageOptions& options, size_t buckets) {
+std::string PageOf(std::span<const RunReport> reports, size_t buckets) {
   const RunReport& report = reports.front();
   const bool is_compared = reports.size() > 1;
   std::vector<Chart> charts = internal::RunCharts(report, buckets);
   const std::vector<Chart> host = internal::HostCharts(report, buckets / 2);
   internal::PageFrame frame{.title = report.run.name + " - report of a run"};
   std::string& body = frame.body;
-  body =
-      internal::HeaderPart(report) + Navigation(is_compared) + "<main id=\"main\">\n" +
-      internal::VerdictsPart(report) +
-      Section("answers", "What people ask", internal::AnswersPart(report)) +
-      Section("curves", "Curves", kTools + ChartsHtml(charts)) +
-      Section("time", "Where the time went", internal::TimePart(report)) +
-      Section("machines", "Machines", ChartsHtml(host) + internal::MachinesPart(report, options)) +
-      Section("samples", "What it does now", internal::SamplesPart(report)) +
-      Section("data", "Data and model", internal::DataPart(report));
+  body = internal::HeaderPart(report) + Navigation(is_compared) + "<main id=\"main\">\n" +
+         internal::VerdictsPart(report) +
+         Section("answers", "What people ask", internal::AnswersPart(report)) +
+         Section("curves", "Curves", kTools + ChartsHtml(charts)) +
+         Section("time", "Where the time went", internal::TimePart(report)) +
+         Section("machines", "Machines", ChartsHtml(host) + internal::MachinesPart(report)) +
+         Section("samples", "What it does now", internal::SamplesPart(report)) +
+         Section("data", "Data and model", internal::DataPart(report));
   charts.insert(charts.end(), host.begin(), host.end());
   if (is_compared) {
     const std::vector<Chart> compared = internal::ComparedCharts(reports, buckets / 4);
@@ -78,7 +78,7 @@ std::string PageOf(std::span<const RunReport> reports, const PageOptions& option
                     internal::ComparePart(reports) + ChartsHtml(compared));
     charts.insert(charts.end(), compared.begin(), compared.end());
   }
-  body += Section("again", "Run it again", internal::AgainPart(report, options));
+  body += Section("again", "Run it again", internal::AgainPart(report));
   body +=
       "</main>\n<footer><p>Written by dtrain report. This page loads nothing from anywhere."
       "</p></footer>\n";
@@ -118,41 +118,45 @@ std::string WholePage(const PageFrame& frame) {
 
 }  // namespace internal
 
-std::string ReportPage(std::span<const RunReport> reports, const PageOptions& options) {
+std::string ReportPage(std::span<const RunReport> reports) {
   size_t buckets = kMostBuckets;
-  std::string page = PageOf(reports, options, buckets);
+  std::string page = PageOf(reports, buckets);
   while (page.size() > kMaxPageBytes && buckets > kFewestBuckets) {
     buckets /= 2;
-    page = PageOf(reports, options, buckets);
+    page = PageOf(reports, buckets);
   }
   return page;
 }
 
 std::string IndexPage(const std::string& folder, std::span<const RunReport> reports) {
-  std::vector<const RunReport*> order;
-  for (const RunReport& report : reports) order.push_back(&report);
-  std::stable_sort(order.begin(), order.end(), [](const RunReport* a, const RunReport* b) {
-    return SortValue(*a) > SortValue(*b);
+  const bool is_public = internal::IsPublic(reports);
+  const std::vector<std::string> names = internal::RunNames(reports);
+  std::vector<size_t> order(reports.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return SortValue(reports[a]) > SortValue(reports[b]);
   });
   std::vector<std::vector<Cell>> rows;
-  for (const RunReport* const report : order) {
-    const RunFacts& run = report->run;
+  for (const size_t i : order) {
+    const RunReport& report = reports[i];
+    const RunFacts& run = report.run;
     size_t changes = 0;
-    for (const Verdict& verdict : report->verdicts) {
+    for (const Verdict& verdict : report.verdicts) {
       if (verdict.level <= VerdictLevel::kWarn) ++changes;
     }
     rows.push_back(
-        {{run.path},
-         {internal::StateOf(*report).word},
-         {ScoreText(*report), absl::StrFormat("%.9g", SortValue(*report))},
+        {{is_public ? names[i] : run.path},
+         {internal::StateOf(report).word},
+         {ScoreText(report), absl::StrFormat("%.9g", SortValue(report))},
          {Thousands(static_cast<double>(run.updates())), absl::StrFormat("%d", run.updates())},
          {DurationText(run.seconds()), absl::StrFormat("%.3f", run.seconds())},
          {absl::StrCat(changes)},
          {run.starts.empty() ? "" : run.starts.front().time}});
   }
-  internal::PageFrame frame{.title = "Runs in " + folder, .chart_data = "{\"charts\":{}}"};
+  const std::string title = is_public ? "Runs" : "Runs in " + folder;
+  internal::PageFrame frame{.title = title, .chart_data = "{\"charts\":{}}"};
   frame.body = absl::StrCat(
-      "<header class=\"top\"><h1>Runs in ", Html(folder), "</h1><p class=\"quiet\">",
+      "<header class=\"top\"><h1>", Html(title), "</h1><p class=\"quiet\">",
       CountOfThings(static_cast<double>(reports.size()), "run"),
       ". The heads of the table sort it.</p></header>\n<main id=\"main\">\n",
       TableHtml({"Run", "State", ">Score", ">Updates", ">Training time", ">To change", "Begun"},

@@ -14,15 +14,11 @@
 
 namespace dtrain {
 
-struct PageOptions {
-  // Leaves out paths, names of hosts and users, and command lines.
-  bool is_public = false;
-};
+// The page of the first run; the others are laid over it. There is at least one. If any report is
+// public, the page is.
+std::string ReportPage(std::span<const RunReport> reports);
 
-// The page of the first run; the others are laid over it. There is at least one.
-std::string ReportPage(std::span<const RunReport> reports, const PageOptions& options = {});
-
-// The page of all runs of a folder, the best first.
+// The page of all runs of a folder, the best first. It is public as above.
 std::string IndexPage(const std::string& folder, std::span<const RunReport> reports);
 
 }  // namespace dtrain

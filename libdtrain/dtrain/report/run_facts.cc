@@ -106,6 +106,24 @@ std::string GroupOfTensor(std::string_view name) {
   return group.empty() ? std::string(name.substr(0, name.find('.'))) : group;
 }
 
+int64_t Elements(const NamedTensor& tensor) {
+  int64_t elements = 1;
+  for (const int64_t size : tensor.shape) elements *= size;
+  return elements;
+}
+
+// The elements of the first moments in optimizer.safetensors, from its header; 0 without them.
+int64_t TrainedParameters(const std::string& checkpoint) {
+  const StatusOr<SafetensorsFile> file =
+      SafetensorsFile::Open(checkpoint + "/optimizer.safetensors");
+  if (!file.ok()) return 0;
+  int64_t sum = 0;
+  for (const NamedTensor& tensor : file->tensors()) {
+    if (tensor.name.starts_with("m.")) sum += Elements(tensor);
+  }
+  return sum;
+}
+
 CheckpointFacts ReadCheckpoint(const std::string& run, std::vector<std::string>& remarks) {
   CheckpointFacts checkpoint;
   const std::vector<int64_t> steps = ListCheckpoints(run + "/ckpt");
@@ -116,6 +134,7 @@ CheckpointFacts ReadCheckpoint(const std::string& run, std::vector<std::string>&
   checkpoint.name = CheckpointName(steps.back());
   const std::string path = run + "/ckpt/" + checkpoint.name;
   checkpoint.files = FilesIn(path);
+  checkpoint.trained_parameters = TrainedParameters(path);
   const StatusOr<SafetensorsFile> model = SafetensorsFile::Open(path + "/model.safetensors");
   if (!model.ok()) {
     remarks.push_back(checkpoint.name + "/model.safetensors cannot be read.");
@@ -123,9 +142,7 @@ CheckpointFacts ReadCheckpoint(const std::string& run, std::vector<std::string>&
   }
   std::map<std::string, int64_t> groups;
   for (const NamedTensor& tensor : model->tensors()) {
-    int64_t elements = 1;
-    for (const int64_t size : tensor.shape) elements *= size;
-    groups[GroupOfTensor(tensor.name)] += elements;
+    groups[GroupOfTensor(tensor.name)] += Elements(tensor);
   }
   checkpoint.parameters.assign(groups.begin(), groups.end());
   return checkpoint;
@@ -189,7 +206,7 @@ double RunFacts::Number(std::string_view setting) const {
   const std::string text = Setting(setting);
   double value = kNoNumber;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), value).ptr;
-  return end == text.data() + text.size() ? value : kNoNumber;
+  return end == text.data() + text.size() && std::isfinite(value) ? value : kNoNumber;
 }
 
 int64_t RunFacts::updates() const {

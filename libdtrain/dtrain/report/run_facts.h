@@ -112,6 +112,8 @@ struct CheckpointFacts {
   std::vector<FileFacts> files = {};
   // Elements of the model's tensors, by the first parts of their names.
   std::vector<std::pair<std::string, int64_t>> parameters = {};
+  // Elements that the optimizer has first moments of: those that are not frozen. 0: not known.
+  int64_t trained_parameters = 0;
 
   int64_t bytes() const;
   int64_t parameter_count() const;
@@ -174,7 +176,7 @@ struct RunFacts {
   SampleFacts samples = {};
   std::vector<std::string> remarks = {};  // what is missing or could not be read, as sentences
 
-  // Value of a setting, or NaN.
+  // Value of a setting; NaN if it is no finite number.
   double Number(std::string_view setting) const;
   std::string Setting(std::string_view key) const { return SettingOf(settings, key); }
   std::string Environment(std::string_view key) const { return SettingOf(environment, key); }

@@ -50,7 +50,9 @@ void SetTimes(const RunFacts& run, RunNumbers& numbers) {
     numbers.step_ms = Median(std::move(times));
   }
   for (const EvaluationFacts& evaluation : run.evaluations) {
-    if (evaluation.seconds > 0.0) numbers.evaluation_seconds += evaluation.seconds;
+    if (!(evaluation.seconds > 0.0)) continue;
+    numbers.evaluation_seconds += evaluation.seconds;
+    numbers.longest_pause = std::max(numbers.longest_pause, evaluation.seconds);
   }
   const double seconds = std::isfinite(run.seconds()) ? run.seconds() : 0.0;
   numbers.wall_seconds = seconds + numbers.evaluation_seconds;
@@ -61,9 +63,14 @@ void SetEvents(const RunFacts& run, RunNumbers& numbers) {
   for (const EventFacts& event : run.events) {
     if (event.kind == recorded::kCheckpointEvent) {
       ++numbers.checkpoints;
-      numbers.checkpoint_seconds += SecondsOfCheckpoint(event.text);
+      const double seconds = SecondsOfCheckpoint(event.text);
+      numbers.checkpoint_seconds += seconds;
+      numbers.longest_pause = std::max(numbers.longest_pause, seconds);
     } else if (event.kind == recorded::kResumeEvent && event.text.starts_with(recorded::kGoingOn)) {
       numbers.resumes.push_back(event.step);
+      // A run that was complete may go on with a larger limit.
+      numbers.is_complete = false;
+      numbers.end_reason.clear();
     } else if (event.kind == recorded::kStopEvent) {
       numbers.is_complete = event.text.starts_with(recorded::kComplete);
       numbers.end_reason = numbers.is_complete
@@ -145,13 +152,36 @@ bool FallsToZero(const RunFacts& run) {
   return std::find(kFalling.begin(), kFalling.end(), schedule) != kFalling.end();
 }
 
+// Parameters that have gradients; 0 if that is not known.
+int64_t ParametersWithGradients(const RunFacts& run) {
+  if (run.checkpoint.trained_parameters > 0) return run.checkpoint.trained_parameters;
+  // Adapters train a small part of the model, and without the optimizer's state nothing says which.
+  const bool has_adapters = run.Number("model.lora.rank") > 0.0;
+  return has_adapters ? 0 : run.checkpoint.parameter_count();
+}
+
 // What a rank sends, and receives, to sum the gradients of an update.
-double BytesEachWay(const RunFacts& run, int ranks) {
+double BytesEachWay(const RunFacts& run, int ranks, int64_t parameters) {
   const bool is_other =
       run.Number("trainer.power_sgd_rank") > 0.0 || run.Number("trainer.sync_every") > 1.0;
   if (ranks < 2 || is_other) return 0.0;
   const double bytes = run.Setting("trainer.wire_precision").ends_with("16") ? 2.0 : 4.0;
-  return 2.0 * (ranks - 1) / ranks * bytes * static_cast<double>(run.checkpoint.parameter_count());
+  return 2.0 * (ranks - 1) / ranks * bytes * static_cast<double>(parameters);
+}
+
+// Scores of 0 to 100. Values do not tell: a BLEU may be below 1 all the time.
+bool IsUpTo100(std::string_view key, std::string_view program) {
+  return key == "bleu" || key == "bleu_tf" || key == "chrf" || key == "exact_match" ||
+         (key == "f1" && program == "bert_squad");
+}
+
+// Scores of 0 to 1, or of -1 to 1, that are shown in percent.
+bool IsShare(std::string_view key, std::string_view program) {
+  constexpr std::array kShares = {"f1",     "auc",      "macro_f1", "precision",
+                                  "recall", "matthews", "pearson",  "spearman"};
+  return !IsUpTo100(key, program) &&
+         (key.ends_with("accuracy") ||
+          std::find(kShares.begin(), kShares.end(), key) != kShares.end());
 }
 
 }  // namespace
@@ -169,7 +199,8 @@ RunNumbers NumbersOf(const RunFacts& run) {
   numbers.comm_share = MeanShare(run.steps, &StepFacts::comm_share);
   numbers.warmup_updates = WarmupUpdates(run);
   numbers.rate_falls_to_zero = FallsToZero(run);
-  numbers.bytes_each_way = BytesEachWay(run, numbers.ranks);
+  numbers.trained_parameters = ParametersWithGradients(run);
+  numbers.bytes_each_way = BytesEachWay(run, numbers.ranks, numbers.trained_parameters);
   for (const std::string_view key : {recorded::kNll, recorded::kLoss}) {
     if (numbers.loss_key.empty() && EvaluationCurve(run, key).size() > 0) numbers.loss_key = key;
   }
@@ -207,15 +238,11 @@ ShownMetric MetricOf(const RunFacts& run) {
     metric.decimals = 3;
     return metric;
   }
-  // Most scores are shares; these are 0 to 100, also where all of them are small.
-  const bool is_percent =
-      key == "bleu" || key == "chrf" || run.Environment("program") == "bert_squad";
-  const bool is_share =
-      !is_percent && std::all_of(curve.begin(), curve.end(),
-                                 [](const CurvePoint& point) { return std::abs(point.y) <= 1.0; });
-  if (is_share) {
+  if (IsShare(key, run.Environment("program"))) {
     metric.scale = 100.0;
     metric.name += " in %";
+  } else if (!IsUpTo100(key, run.Environment("program"))) {
+    metric.decimals = 3;
   }
   return metric;
 }

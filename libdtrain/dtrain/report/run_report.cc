@@ -56,14 +56,16 @@ std::string TrafficAnswer(const RunReport& report) {
   const RunNumbers& numbers = report.numbers;
   if (numbers.ranks < 2) return "One rank trained: nothing was exchanged.";
   if (!(numbers.bytes_each_way > 0.0) || !(numbers.step_ms > 0.0)) {
-    return "Not known: the size of the model is not, or ranks exchange only parts of gradients.";
+    return "Not known: the number of trained parameters is not, or ranks exchange only parts of "
+           "gradients.";
   }
   const double rate = numbers.bytes_each_way / (numbers.step_ms / 1e3);
   return absl::StrFormat(
-      "An update exchanges the gradients of %s parameters: 2 (N - 1) / N of their bytes, with N = "
+      "An update exchanges the gradients of %s trained parameters: 2 (N - 1) / N of their bytes, "
+      "with N = "
       "%d ranks %s out and in per rank, on average %s MB/s = %s Gb/s. Rank 0 waited %s of the "
       "time.",
-      Thousands(static_cast<double>(report.run.checkpoint.parameter_count())), numbers.ranks,
+      Thousands(static_cast<double>(numbers.trained_parameters)), numbers.ranks,
       BytesText(numbers.bytes_each_way), FixedNumber(rate / 1e6, 1),
       FixedNumber(8.0 * rate / 1e9, 3), PercentText(numbers.comm_share));
 }
@@ -122,11 +124,15 @@ std::string AfterWarmup(const RunFacts& run) {
 }  // namespace
 
 RunReport MakeReport(RunFacts run, const ReportOptions& options) {
-  RunReport report{.run = std::move(run), .defaults = options.defaults};
-  const double now = std::isfinite(options.now) ? options.now : SecondsSince1970();
+  RunReport report{
+      .run = std::move(run), .defaults = options.defaults, .is_public = options.is_public};
+  ReportOptions at = options;
+  if (!std::isfinite(at.now)) at.now = SecondsSince1970();
   report.numbers = NumbersOf(report.run);
+  // Why a run ended early is a sentence, which may hold a path; a limit is a name.
+  if (options.is_public && !report.numbers.is_complete) report.numbers.end_reason.clear();
   report.metric = MetricOf(report.run);
-  report.verdicts = JudgeRun(report.run, report.numbers, report.metric, now);
+  report.verdicts = JudgeRun(report.run, report.numbers, report.metric, at);
   report.answers = AnswersOf(report);
   return report;
 }

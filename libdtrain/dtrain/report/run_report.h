@@ -48,11 +48,13 @@ struct RunNumbers {
   double data_share = kNoNumber;
   double comm_share = kNoNumber;
   double tokens_per_second = kNoNumber;  // over all training time
+  int64_t trained_parameters = 0;        // whose gradients are exchanged; 0: not known
   double bytes_each_way = 0.0;           // exchanged by a rank in an update; 0: not known
   double checkpoint_seconds = 0.0;
   double checkpoints = 0.0;
   double evaluation_seconds = 0.0;
-  double wall_seconds = 0.0;  // training and evaluations
+  double longest_pause = 0.0;  // the longest evaluation or checkpoint, in seconds
+  double wall_seconds = 0.0;   // training and evaluations
   double warmup_updates = 0.0;
   bool rate_falls_to_zero = false;
   bool is_complete = false;  // it reached its limit
@@ -74,6 +76,7 @@ struct RunReport {
   std::vector<Verdict> verdicts = {};  // the worst first
   std::vector<Answer> answers = {};
   Settings defaults = {};  // of the program; empty: not known
+  bool is_public = false;  // of ReportOptions; text, JSON and pages follow it
 };
 
 struct ReportOptions {
@@ -81,6 +84,8 @@ struct ReportOptions {
   double now = kNoNumber;
   // Defaults of the program's settings, to show those that differ.
   Settings defaults = {};
+  // Leaves out paths, names of hosts and users, command lines, and messages that may hold them.
+  bool is_public = false;
 };
 
 RunReport MakeReport(RunFacts run, const ReportOptions& options = {});
@@ -88,8 +93,9 @@ RunReport MakeReport(RunFacts run, const ReportOptions& options = {});
 // The numbers of the records that the verdicts are made of.
 RunNumbers NumbersOf(const RunFacts& run);
 ShownMetric MetricOf(const RunFacts& run);
+// `options.now` is a number.
 std::vector<Verdict> JudgeRun(const RunFacts& run, const RunNumbers& numbers,
-                              const ShownMetric& metric, double now);
+                              const ShownMetric& metric, const ReportOptions& options);
 std::vector<Answer> AnswersOf(const RunReport& report);
 
 // The last evaluation's value as text: "31.5 BLEU". "" if there is none.

@@ -177,8 +177,9 @@ Verdict JudgeEvaluations(const OverheadInput& input) {
                                  CountOfThings(static_cast<double>(input.count), "evaluation"),
                                  DurationText(input.seconds), PercentText(share));
   if (verdict.level != VerdictLevel::kGood) {
-    verdict.change =
-        "A larger trainer.eval_every, or fewer sentences (trainer.eval_max_sentences).";
+    verdict.change = input.can_shorten ? "A larger trainer.eval_every, or fewer sentences "
+                                         "(trainer.eval_max_sentences)."
+                                       : "A larger trainer.eval_every.";
   }
   return verdict;
 }

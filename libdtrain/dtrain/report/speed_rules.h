@@ -27,6 +27,7 @@ struct OverheadInput {
   double seconds = 0.0;       // of all of them
   double wall_seconds = 0.0;  // training and evaluations
   int64_t count = 0;
+  bool can_shorten = false;  // the program has the setting trainer.eval_max_sentences
 };
 Verdict JudgeCheckpoints(const OverheadInput& input);
 Verdict JudgeEvaluations(const OverheadInput& input);

@@ -63,6 +63,12 @@ std::vector<size_t> Groups(const std::vector<size_t>& places) {
   return groups;
 }
 
+// Two digits as a setting takes them: "20", "0.35", without separators between thousands.
+std::string SettingText(double value) {
+  const double unit = std::pow(10.0, std::floor(std::log10(value)) - 1.0);
+  return absl::StrFormat("%.6g", std::round(value / unit) * unit);
+}
+
 void JudgeBroken(const StabilityInput& input, const std::vector<size_t>& broken, const LossEnd& end,
                  Verdict& verdict) {
   const auto update = [&](size_t place) {
@@ -177,17 +183,17 @@ Verdict JudgeClipping(std::span<const double> norms, double clip_norm) {
   if (share > limits::kClippedOften) {
     verdict.level = share > limits::kClippedAlways ? VerdictLevel::kWarn : VerdictLevel::kNote;
     verdict.title = "Gradients are clipped in most updates";
-    verdict.text = absl::StrFormat("%s of the recorded updates were above %g (median norm %.2g).",
-                                   PercentText(share), clip_norm, median);
+    verdict.text = absl::StrFormat("%s of the recorded updates were above %g (median norm %s).",
+                                   PercentText(share), clip_norm, ShortNumber(median));
     verdict.evidence =
         "Only the direction of the gradient is used then: clipping acts as a second learning rate.";
     verdict.change =
-        absl::StrFormat("optimizer.clip_norm=%.1g, or a lower learning rate.", 2.0 * median);
+        "optimizer.clip_norm=" + SettingText(2.0 * median) + ", or a lower learning rate.";
   } else {
     verdict.title = "Clipping rarely acts";
     verdict.text = absl::StrFormat(
-        "%s of the recorded updates after warm-up were above %g; the median norm is %.2g.",
-        PercentText(share), clip_norm, median);
+        "%s of the recorded updates after warm-up were above %g; the median norm is %s.",
+        PercentText(share), clip_norm, ShortNumber(median));
   }
   return verdict;
 }

@@ -77,6 +77,20 @@ class SortedWindow {
   std::vector<double> sorted_;
 };
 
+// Of those values that are finite.
+struct FiniteSum {
+  double sum = 0.0;
+  size_t count = 0;
+
+  FiniteSum operator+(double value) const {
+    return std::isfinite(value) ? FiniteSum{sum + value, count + 1} : *this;
+  }
+  void Add(const FiniteSum& other) {
+    sum += other.sum;
+    count += other.count;
+  }
+};
+
 }  // namespace
 
 double Median(std::vector<double> values) {
@@ -174,19 +188,33 @@ std::vector<size_t> FindSpikes(std::span<const double> losses) {
 std::vector<double> Smoothed(std::span<const double> values) {
   const size_t n = values.size();
   const size_t half = std::max<size_t>(2, n * 3 / 200);
-  std::vector<double> sums(n + 1, 0.0);
-  std::vector<size_t> counts(n + 1, 0);
+  const size_t width = 2 * half + 1;
+  // Sums within blocks of a window's width, from each block's begin and to its end: a window is the
+  // end of a block and the begin of the next. So no sum holds a value outside its window; a
+  // difference of sums over all would lose everything after one huge value.
+  std::vector<FiniteSum> from_begin(n);
+  std::vector<FiniteSum> to_end(n);
+  std::vector<FiniteSum> to_last(n);
   for (size_t i = 0; i < n; ++i) {
-    const bool counted = std::isfinite(values[i]);
-    sums[i + 1] = sums[i] + (counted ? values[i] : 0.0);
-    counts[i + 1] = counts[i] + (counted ? 1 : 0);
+    from_begin[i] = (i % width == 0 ? FiniteSum{} : from_begin[i - 1]) + values[i];
+  }
+  for (size_t i = n; i-- > 0;) {
+    to_last[i] = (i + 1 == n ? FiniteSum{} : to_last[i + 1]) + values[i];
+    const bool ends_block = i + 1 == n || i % width == width - 1;
+    to_end[i] = (ends_block ? FiniteSum{} : to_end[i + 1]) + values[i];
   }
   std::vector<double> smoothed(n, kNaN);
   for (size_t i = 0; i < n; ++i) {
     const size_t reach = std::min({half, i, n - 1 - i});
-    const size_t count = counts[i + reach + 1] - counts[i - reach];
-    if (count == 0) continue;
-    smoothed[i] = (sums[i + reach + 1] - sums[i - reach]) / static_cast<double>(count);
+    const size_t begin = i - reach;
+    const size_t end = i + reach;
+    FiniteSum sum = from_begin[end];
+    if (end == n - 1) {
+      sum = to_last[begin];
+    } else if (begin / width != end / width) {
+      sum.Add(to_end[begin]);
+    }
+    if (sum.count > 0) smoothed[i] = sum.sum / static_cast<double>(sum.count);
   }
   return smoothed;
 }

@@ -186,20 +186,21 @@ std::vector<Chart> ComparedCharts(std::span<const RunReport> reports, size_t buc
   Chart score{.id = "compared-metric", .title = "Dev set: " + metric.name};
   Chart step{
       .id = "compared-step", .title = "Time of an update in ms", .unit = " ms", .zero = true};
+  const std::vector<std::string> names = RunNames(reports);
   // Curves beyond the first five could not be told apart.
   for (size_t i = 0; i < std::min(reports.size(), kLooks.size()); ++i) {
     const RunFacts& run = reports[i].run;
     const RunAxes axes(run);
     const auto add = [&](Chart& chart, const StepCurve& curve) {
       ChartSeries series = MakeSeries(axes, curve.steps, Smoothed(curve.values), buckets);
-      series.name = run.name;
+      series.name = names[i];
       series.look = kLooks[i];
       chart.series.push_back(std::move(series));
     };
     add(loss, CurveOf(run, &StepFacts::loss));
     add(step, CurveOf(run, &StepFacts::step_ms));
     ChartSeries evaluations = EvaluationSeries(axes, run, metric.key, metric.scale);
-    evaluations.name = run.name;
+    evaluations.name = names[i];
     evaluations.look = kLooks[i];
     score.series.push_back(std::move(evaluations));
   }

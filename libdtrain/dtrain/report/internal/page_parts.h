@@ -42,13 +42,20 @@ std::string HeaderPart(const RunReport& report);
 std::string VerdictsPart(const RunReport& report);
 std::string AnswersPart(const RunReport& report);
 std::string TimePart(const RunReport& report);
-std::string MachinesPart(const RunReport& report, const PageOptions& options);
+std::string MachinesPart(const RunReport& report);
 std::string SamplesPart(const RunReport& report);
 std::string DataPart(const RunReport& report);
-std::string AgainPart(const RunReport& report, const PageOptions& options);
+std::string AgainPart(const RunReport& report);
 // Tables of several runs: results, and only the settings that differ.
 std::string ComparePart(std::span<const RunReport> reports);
 std::string DifferingSettings(std::span<const RunReport> reports);
+
+// True if the page of these runs leaves out paths, names of hosts and command lines.
+bool IsPublic(std::span<const RunReport> reports);
+
+// A name for each run: the last part of its path, with folders before it where that names several
+// runs. What is still the same, and on a public page all that is, gets a number.
+std::vector<std::string> RunNames(std::span<const RunReport> reports);
 
 // The word for a run's state and the class of its chip: "Finished" and "good".
 struct StateWords {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <string_view>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -136,15 +139,36 @@ bool IsPrivate(std::string_view name) {
   return name == "host" || name.find("dir") != name.npos || name.find("path") != name.npos;
 }
 
-// Settings without those that hold a path.
+// True for a setting that holds a path.
+bool IsPrivateSetting(std::string_view key, std::string_view value) {
+  return IsPrivate(key) || value.find('/') != value.npos;
+}
+
 Settings PublicSettings(const Settings& settings) {
   Settings kept;
   for (const auto& setting : settings) {
-    if (!IsPrivate(setting.first) && setting.second.find('/') == std::string::npos) {
-      kept.push_back(setting);
-    }
+    if (!IsPrivateSetting(setting.first, setting.second)) kept.push_back(setting);
   }
   return kept;
+}
+
+// The last `count` parts of a path.
+std::string LastParts(std::string_view path, size_t count) {
+  while (path.ends_with('/')) path.remove_suffix(1);
+  size_t at = path.size();
+  for (size_t i = 0; i < count && at != path.npos; ++i) {
+    at = at == 0 ? path.npos : path.rfind('/', at - 1);
+  }
+  return std::string(at == path.npos ? path : path.substr(at + 1));
+}
+
+// Which names stand for several runs.
+std::vector<bool> Repeated(const std::vector<std::string>& names) {
+  std::map<std::string_view, size_t> counts;
+  for (const std::string& name : names) ++counts[name];
+  std::vector<bool> repeated;
+  for (const std::string& name : names) repeated.push_back(counts[name] > 1);
+  return repeated;
 }
 
 }  // namespace
@@ -181,10 +205,10 @@ std::string TimePart(const RunReport& report) {
                       "other ranks are not recorded.</p>\n");
 }
 
-std::string MachinesPart(const RunReport& report, const PageOptions& options) {
+std::string MachinesPart(const RunReport& report) {
   std::vector<std::vector<Cell>> rows;
   for (const auto& [name, value] : report.run.environment) {
-    if (options.is_public && IsPrivate(name)) continue;
+    if (report.is_public && IsPrivate(name)) continue;
     rows.push_back({{name}, {value}});
   }
   if (rows.empty()) return kNone;
@@ -227,9 +251,34 @@ std::string DataPart(const RunReport& report) {
   return html == "<div class=\"columns\"></div>\n" ? kNone : html;
 }
 
-std::string AgainPart(const RunReport& report, const PageOptions& options) {
+bool IsPublic(std::span<const RunReport> reports) {
+  return std::any_of(reports.begin(), reports.end(),
+                     [](const RunReport& report) { return report.is_public; });
+}
+
+std::vector<std::string> RunNames(std::span<const RunReport> reports) {
+  constexpr size_t kMostParts = 8;
+  std::vector<std::string> names;
+  for (const RunReport& report : reports) names.push_back(report.run.name);
+  // Folders may be named after people, so a public page shows none.
+  const size_t most = IsPublic(reports) ? 1 : kMostParts;
+  for (size_t parts = 2; parts <= most; ++parts) {
+    const std::vector<bool> repeated = Repeated(names);
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (repeated[i]) names[i] = LastParts(reports[i].run.path, parts);
+    }
+  }
+  const std::vector<bool> repeated = Repeated(names);
+  std::map<std::string, size_t> numbers;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (repeated[i]) absl::StrAppend(&names[i], " (", ++numbers[names[i]], ")");
+  }
+  return names;
+}
+
+std::string AgainPart(const RunReport& report) {
   std::string html;
-  if (!options.is_public) {
+  if (!report.is_public) {
     for (const StartFacts& start : report.run.starts) {
       absl::StrAppend(&html, "<pre>", Html(start.time + "  " + start.command), "</pre>\n");
     }
@@ -238,33 +287,37 @@ std::string AgainPart(const RunReport& report, const PageOptions& options) {
   const std::string caption = report.defaults.empty()
                                   ? "All settings (the program's defaults are not known here)"
                                   : "Settings that differ from their defaults";
-  html += SettingsTable(options.is_public ? PublicSettings(changed) : changed, caption,
-                        report.defaults);
-  if (!options.is_public) html += EventsFold(report.run);
+  html +=
+      SettingsTable(report.is_public ? PublicSettings(changed) : changed, caption, report.defaults);
+  if (!report.is_public) html += EventsFold(report.run);
   return html + LimitsFold();
 }
 
 std::string DifferingSettings(std::span<const RunReport> reports) {
   std::vector<std::string> heads = {"Setting"};
+  for (std::string& name : RunNames(reports)) heads.push_back(std::move(name));
   std::vector<std::string> keys;
   for (const RunReport& report : reports) {
-    heads.push_back(report.run.name);
     for (const auto& setting : report.run.settings) {
       if (std::find(keys.begin(), keys.end(), setting.first) == keys.end()) {
         keys.push_back(setting.first);
       }
     }
   }
+  const bool is_public = IsPublic(reports);
   std::vector<std::vector<Cell>> rows;
   for (const std::string& key : keys) {
     std::vector<Cell> row = {{key}};
     bool differs = false;
+    bool is_private = false;
     for (const RunReport& report : reports) {
       row.push_back({report.run.Setting(key)});
       differs = differs || row.back().text != row[1].text;
+      is_private = is_private || IsPrivateSetting(key, row.back().text);
     }
     // Every run has a folder of its own.
-    if (differs && key != "run.run_dir") rows.push_back(std::move(row));
+    if (!differs || key == "run.run_dir" || (is_public && is_private)) continue;
+    rows.push_back(std::move(row));
   }
   if (rows.empty()) return "<p class=\"none\">No setting differs.</p>\n";
   return TableHtml(heads, rows, {.caption = "Only settings that differ"});
@@ -272,8 +325,10 @@ std::string DifferingSettings(std::span<const RunReport> reports) {
 
 std::string ComparePart(std::span<const RunReport> reports) {
   const ShownMetric& metric = reports.front().metric;
+  const std::vector<std::string> names = RunNames(reports);
   std::vector<std::vector<Cell>> rows;
-  for (const RunReport& report : reports) {
+  for (size_t i = 0; i < reports.size(); ++i) {
+    const RunReport& report = reports[i];
     const std::vector<CurvePoint> curve = EvaluationCurve(report.run, metric.key);
     const auto best_of = [&](auto better) {
       double best = curve.empty() ? kNoNumber : curve.front().y;
@@ -285,7 +340,7 @@ std::string ComparePart(std::span<const RunReport> reports) {
     const auto shown = [&](double value) {
       return std::isfinite(value) ? FixedNumber(value * metric.scale, metric.decimals) : "none";
     };
-    rows.push_back({{report.run.name},
+    rows.push_back({{names[i]},
                     {StateOf(report).word},
                     {shown(curve.empty() ? kNoNumber : curve.back().y)},
                     {shown(best)},

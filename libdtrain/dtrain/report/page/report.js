@@ -42,9 +42,13 @@
     if (!(high > low)) return [low];
     const raw = (high - low) / count;
     const power = 10 ** Math.floor(Math.log10(raw));
-    const step = [1, 2, 2.5, 5, 10].map(m => m * power).find(s => raw <= s * 1.0001);
+    const step = [1, 2, 2.5, 5, 10].map(m => m * power).find(s => raw <= s * 1.0001) ?? 10 * power;
     const found = [];
-    for (let t = Math.ceil(low / step - 1e-9) * step; t <= high + 1e-9 * step; t += step) {
+    const first = Math.ceil(low / step - 1e-9);
+    // Next to a huge number a step may change nothing.
+    for (let i = 0; i < 50; ++i) {
+      const t = (first + i) * step;
+      if (!(t <= high + 1e-9 * step)) break;
       found.push(Math.abs(t) < step * 1e-9 ? 0 : t);
     }
     return found;
