@@ -49,6 +49,7 @@ void Freeze(size_t first, int64_t adapters, GradientShapes& shapes) {
   shapes.resize(first);
   const auto products =
       std::ranges::count_if(all, [](const GradientShape& shape) { return shape.product > 0.0; });
+  if (products == 0) return;
   int64_t done = 0;
   for (const GradientShape& shape : all) {
     if (shape.product == 0.0) continue;
