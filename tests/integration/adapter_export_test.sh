@@ -74,7 +74,7 @@ pairs=(data.train_tsv="$folder/pairs.tsv" data.source_language=en data.target_la
 train nmt_train translator "${pairs[@]}" data.vocab_size=500 model.hidden_size=32 model.ffn_size=48 \
   model.num_heads=2 model.encoder_layers=2 model.decoder_layers=2
 "$dtrain" export-hf "$folder/translator" "$folder/marian" >/dev/null
-adapt nmt_train "$folder/marian" domain "${pairs[@]}"
+adapt nmt_train "$folder/marian" domain "${pairs[@]}" optimizer.schedule=constant optimizer.warmup_steps=0
 # Adapters on a run of one's own, which has no other folder.
 train nmt_train own-domain "${pairs[@]}" model.init="$folder/translator" model.lora.rank=2
 "$dtrain" export-hf --adapter "$folder/own-domain" "$folder/adapter" >/dev/null

@@ -19,7 +19,7 @@ zcat "$corpus/dev.en-de.tsv.gz" | cut -f2 >"$folder/reference"
   --max_length=128 --hold_out_test=0 >"$folder/log"
 
 # The same text, and some of it with a tag; every other line to translate has the tag, too.
-zcat "$corpus/dev.en-de.tsv.gz" | head -200 >"$folder/field.tsv"
+zcat "$corpus/dev.en-de.tsv.gz" | awk 'NR <= 200' >"$folder/field.tsv"
 "$dtrain" prepare "$folder/tagged_data" --vocab_size=1000 --max_length=128 --hold_out_test=0 \
   --sources="{tsv: '$corpus/dev.en-de.tsv.gz'}" \
   --sources="{tsv: '$folder/field.tsv' weight: 2 tag: '<field>'}" >"$folder/log"
