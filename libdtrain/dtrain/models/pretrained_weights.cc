@@ -236,6 +236,7 @@ class Loader {
 
   Status CheckMissing() {
     std::vector<std::string> missing;
+    bool lacks_frozen = false;
     for (Parameter* parameter : parameters_.all()) {
       if (FrozenOf(parameters_).IsFactor(*parameter)) continue;
       if (matches_.contains(parameter->index())) continue;
@@ -244,6 +245,7 @@ class Loader {
       // A frozen weight that starts from a random value would keep it.
       const bool may_be_new = options_.allow_missing || IsOfHead(*parameter);
       if (parameter->is_frozen() || !may_be_new) missing.push_back(name);
+      lacks_frozen |= parameter->is_frozen();
     }
     std::sort(report_.initialised.begin(), report_.initialised.end());
     if (missing.empty()) return OkStatus();
@@ -253,8 +255,8 @@ class Loader {
         "file are of one kind and size%s%s",
         file_.path(), matches_.size(), matches_.size() + report_.initialised.size(), Names(missing),
         Names(report_.unused), ShapeNote(file_.path()) + FamilyNote(),
-        options_.allow_missing ? "; model.lora does not train them, so they cannot start anew"
-                               : ", or set allow_missing to start the missing ones anew"));
+        lacks_frozen ? "; model.lora does not train them, so they cannot start anew"
+                     : ", or set allow_missing to start the missing ones anew"));
   }
 
   // A note for messages if the tensors are called as those of another family are.

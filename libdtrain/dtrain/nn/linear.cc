@@ -3,6 +3,7 @@
 #include "dtrain/nn/linear.h"
 
 #include "dtrain/nn/frozen_parameters.h"
+#include "dtrain/nn/internal/product_gradient.h"
 #include "dtrain/ops/gemm.h"
 
 namespace dtrain {
@@ -73,12 +74,6 @@ void Linear::AccumulateGradients(const Tensor& x, const Tensor& dy, bool with_bi
 }
 
 void Linear::AccumulateAdapters(const Tensor& x, const Tensor& dy, Context& ctx) const {
-  const auto add_product = [&](const Tensor& a, const Tensor& b, Parameter& factor) {
-    Parameter* const parameter = &factor;
-    ProductGradient product = Parameter::TakeProductGradient({&parameter, 1}, factor.shape());
-    Gemm(a, b, {.transpose_a = true, .accumulate = product.accumulate}, product.gradient,
-         ctx.stream());
-  };
   const int64_t width = out_ / static_cast<int64_t>(weights_.size());
   for (size_t part = 0; part < weights_.size(); ++part) {
     const LowRankAdapter* const adapter = AdapterOf(*weights_[part]);
@@ -87,9 +82,9 @@ void Linear::AccumulateAdapters(const Tensor& x, const Tensor& dy, Context& ctx)
     const Tensor d_part = dy.Columns(begin, begin + width);
     Tensor low = ctx.Empty({x.dim(0), adapter->a->shape()[0]});
     Gemm(x, adapter->scaled_a, {.transpose_b = true}, low, ctx.stream());
-    add_product(d_part, low, *adapter->b);
+    internal::AddProductGradient(d_part, low, *adapter->b, ctx.stream());
     Gemm(d_part, adapter->scaled_b, {}, low, ctx.stream());
-    add_product(low, x, *adapter->a);
+    internal::AddProductGradient(low, x, *adapter->a, ctx.stream());
   }
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "dtrain/base/check.h"
+#include "dtrain/nn/internal/product_gradient.h"
 #include "dtrain/nn/loss_sums.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/cross_entropy.h"
@@ -65,19 +66,14 @@ LossSums OutputLoss::Forward(const Tensor& hidden, const Tensor& targets, Tensor
     const Tensor d_logits = SliceGradient(logits, row_targets, log_sum_exp, account.scale(), ctx);
     Tensor d_rows = d_hidden_.Rows(begin, end);
     Gemm(d_logits, weight_.value(), {}, d_rows, ctx.stream());
-    if (!weight_.is_frozen()) AddWeightGradient(d_logits, rows, ctx);
+    if (!weight_.is_frozen()) {
+      internal::AddProductGradient(d_logits, rows, weight_, ctx.stream());
+    }
     if (bias_ != nullptr && options_.trains_bias) {
       AccumulateColumnSums(d_logits, bias_->gradient(), ctx.stream());
     }
   }
   return account.Add(loss, nll, tokens);
-}
-
-void OutputLoss::AddWeightGradient(const Tensor& d_logits, const Tensor& hidden, Context& ctx) {
-  Parameter* const weight = &weight_;
-  ProductGradient product = Parameter::TakeProductGradient({&weight, 1}, weight_.shape());
-  Gemm(d_logits, hidden, {.transpose_a = true, .accumulate = product.accumulate}, product.gradient,
-       ctx.stream());
 }
 
 Tensor OutputLoss::SliceGradient(Tensor& logits, const Tensor& targets, const Tensor& log_sum_exp,

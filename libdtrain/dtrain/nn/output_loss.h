@@ -61,7 +61,6 @@ class OutputLoss {
 
  private:
   Tensor LogitsIn(DType dtype, const Tensor& hidden, Context& ctx) const;
-  void AddWeightGradient(const Tensor& d_logits, const Tensor& hidden, Context& ctx);
   // Computes d_logits = scale * (p - q) for one slice, in the compute type.
   Tensor SliceGradient(Tensor& logits, const Tensor& targets, const Tensor& log_sum_exp,
                        const Tensor& scale, Context& ctx) const;

@@ -79,36 +79,6 @@ std::string ReasonOfFailure(const FinishedInput& input) {
 
 }  // namespace
 
-std::string_view Name(VerdictLevel level) {
-  switch (level) {
-    case VerdictLevel::kBad:
-      return "bad";
-    case VerdictLevel::kWarn:
-      return "warn";
-    case VerdictLevel::kNote:
-      return "note";
-    case VerdictLevel::kUnknown:
-      return "unknown";
-    case VerdictLevel::kGood:
-      break;
-  }
-  return "good";
-}
-
-std::string_view Name(Sureness sure) {
-  switch (sure) {
-    case Sureness::kMeasured:
-      return "measured";
-    case Sureness::kLikely:
-      return "likely";
-    case Sureness::kHint:
-      return "a hint";
-    case Sureness::kCannotTell:
-      break;
-  }
-  return "cannot tell";
-}
-
 Verdict JudgeEnd(const FinishedInput& input) {
   Verdict verdict{.id = "finished", .number = Thousands(static_cast<double>(input.updates))};
   const std::string updates = CountOfThings(static_cast<double>(input.updates), "update");
@@ -129,11 +99,10 @@ Verdict JudgeEnd(const FinishedInput& input) {
     verdict.sure = Sureness::kLikely;
     verdict.change = kGoOn;
   } else if (input.state == "preparing" && input.silent_seconds > limits::kSilentPreparing) {
-    verdict.level = VerdictLevel::kUnknown;
-    verdict.title = "Cannot tell whether it still prepares";
-    verdict.text =
-        "It prepares data, with no sign of life for " + DurationText(input.silent_seconds) + ".";
-    verdict.sure = Sureness::kCannotTell;
+    CannotTell(
+        "Cannot tell whether it still prepares",
+        "It prepares data, with no sign of life for " + DurationText(input.silent_seconds) + ".",
+        verdict);
   } else if (is_running) {
     verdict.level = VerdictLevel::kNote;
     verdict.title = "Still running";
@@ -149,10 +118,8 @@ Verdict JudgeEnd(const FinishedInput& input) {
     verdict.text = "After " + updates + " in " + time + ".";
     verdict.change = kGoOn;
   } else {
-    verdict.level = VerdictLevel::kUnknown;
-    verdict.title = "Cannot tell whether it finished";
-    verdict.text = "STATUS is missing or damaged. There are records of " + updates + ".";
-    verdict.sure = Sureness::kCannotTell;
+    CannotTell("Cannot tell whether it finished",
+               "STATUS is missing or damaged. There are records of " + updates + ".", verdict);
   }
   return verdict;
 }
@@ -162,13 +129,11 @@ Verdict JudgeTrained(const TrainedInput& input) {
   const double trusted = input.rate_falls_to_zero ? 2.0 / 3.0 : 1.0;
   const std::optional<ExpectedGain> gain = ExtrapolateLoss(input.losses, input.loss_noise, trusted);
   if (!gain || !std::isfinite(gain->gain) || !std::isfinite(input.metric_noise)) {
-    verdict.level = VerdictLevel::kUnknown;
-    verdict.title = "Cannot tell whether it is fully trained";
-    verdict.text = absl::StrFormat(
-        "There are too few evaluations: at least 4 are needed, the first within %s of the "
-        "training.",
-        WholePercent(trusted * 4.0 / 9.0));
-    verdict.sure = Sureness::kCannotTell;
+    CannotTell("Cannot tell whether it is fully trained",
+               absl::StrFormat("There are too few evaluations: at least 4 are needed, the first "
+                               "within %s of the training.",
+                               WholePercent(trusted * 4.0 / 9.0)),
+               verdict);
     verdict.change = "Set trainer.eval_every to a tenth of the training.";
     return verdict;
   }
@@ -260,11 +225,10 @@ void JudgeRisen(const OverfitInput& input, const CurvePoint& lowest, double rise
 Verdict JudgeOverfitting(const OverfitInput& input) {
   Verdict verdict{.id = "overfit", .curve = "loss"};
   if (input.dev.size() < 2 || !std::isfinite(input.dev_noise)) {
-    verdict.level = VerdictLevel::kUnknown;
-    verdict.title = "Cannot tell whether it overfits";
-    verdict.text = input.dev.size() < 2 ? "There is no second evaluation."
-                                        : "There are too few evaluations to know their noise.";
-    verdict.sure = Sureness::kCannotTell;
+    CannotTell("Cannot tell whether it overfits",
+               input.dev.size() < 2 ? "There is no second evaluation."
+                                    : "There are too few evaluations to know their noise.",
+               verdict);
     verdict.change = "Set trainer.eval_every to a tenth of the training.";
     return verdict;
   }
@@ -307,10 +271,8 @@ Verdict JudgeOverfitting(const OverfitInput& input) {
 Verdict JudgeEvaluatedPart(const PartInput& input) {
   Verdict verdict{.id = "noise", .curve = "metric"};
   if (!(input.evaluated > 0.0)) {
-    verdict.level = VerdictLevel::kUnknown;
-    verdict.title = "How sure the score is";
-    verdict.text = "Not recorded: values per sentence or row, of which an interval is made.";
-    verdict.sure = Sureness::kCannotTell;
+    CannotTell("How sure the score is",
+               "Not recorded: values per sentence or row, of which an interval is made.", verdict);
     return verdict;
   }
   const bool is_part = input.whole > input.evaluated;

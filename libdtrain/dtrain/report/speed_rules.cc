@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -130,24 +131,46 @@ Verdict JudgeNetwork(const NetworkInput& input) {
   return verdict;
 }
 
+namespace {
+
+// The words of a verdict about work beside the updates.
+struct OverheadWords {
+  std::string_view thing;  // "checkpoint"
+  double note, warn;       // shares of the time
+};
+
+// The part that checkpoints and evaluations have in common; there is at least one.
+void JudgeOverhead(const OverheadInput& input, double share, const OverheadWords& words,
+                   Verdict& verdict) {
+  verdict.number = PercentText(share);
+  verdict.level = LevelOfShare(share, words.note, words.warn, VerdictLevel::kWarn);
+  std::string things = std::string(words.thing) + "s";
+  things.front() = absl::ascii_toupper(static_cast<unsigned char>(things.front()));
+  verdict.title = things + (verdict.level == VerdictLevel::kGood ? " cost little" : " cost time");
+  verdict.text =
+      absl::StrFormat("%s took %s, %s of the time.",
+                      CountOfThings(static_cast<double>(input.count), std::string(words.thing)),
+                      DurationText(input.seconds), PercentText(share));
+}
+
+double ShareOf(const OverheadInput& input) {
+  return input.seconds / std::max(input.wall_seconds, 1e-9);
+}
+
+}  // namespace
+
 Verdict JudgeCheckpoints(const OverheadInput& input) {
   Verdict verdict{.id = "checkpoints", .curve = "time"};
-  const double share = input.seconds / std::max(input.wall_seconds, 1e-9);
+  const double share = ShareOf(input);
   if (input.count == 0 || !std::isfinite(share)) {
-    verdict.level = VerdictLevel::kUnknown;
-    verdict.title = "No checkpoint";
-    verdict.text = "No checkpoint is recorded: a run that ends early begins anew.";
-    verdict.sure = Sureness::kCannotTell;
+    CannotTell("No checkpoint", "No checkpoint is recorded: a run that ends early begins anew.",
+               verdict);
     return verdict;
   }
-  verdict.number = PercentText(share);
-  verdict.level =
-      LevelOfShare(share, limits::kCheckpointNote, limits::kCheckpointWarn, VerdictLevel::kWarn);
-  verdict.title =
-      verdict.level == VerdictLevel::kGood ? "Checkpoints cost little" : "Checkpoints cost time";
-  verdict.text = absl::StrFormat("%s took %s, %s of the time.",
-                                 CountOfThings(static_cast<double>(input.count), "checkpoint"),
-                                 DurationText(input.seconds), PercentText(share));
+  JudgeOverhead(
+      input, share,
+      {.thing = "checkpoint", .note = limits::kCheckpointNote, .warn = limits::kCheckpointWarn},
+      verdict);
   if (verdict.level != VerdictLevel::kGood) {
     const double each = input.seconds / static_cast<double>(input.count);
     const double interval = YoungInterval(each, 3600.0 * limits::kHoursBetweenFailures);
@@ -159,23 +182,17 @@ Verdict JudgeCheckpoints(const OverheadInput& input) {
 
 Verdict JudgeEvaluations(const OverheadInput& input) {
   Verdict verdict{.id = "evaluations", .curve = "time"};
-  const double share = input.seconds / std::max(input.wall_seconds, 1e-9);
+  const double share = ShareOf(input);
   if (input.count == 0 || !std::isfinite(share)) {
-    verdict.level = VerdictLevel::kUnknown;
-    verdict.title = "No evaluation";
-    verdict.text = "There was no evaluation, so nothing shows what was learned.";
-    verdict.sure = Sureness::kCannotTell;
+    CannotTell("No evaluation", "There was no evaluation, so nothing shows what was learned.",
+               verdict);
     verdict.change = "Give a dev set.";
     return verdict;
   }
-  verdict.number = PercentText(share);
-  verdict.level =
-      LevelOfShare(share, limits::kEvaluationNote, limits::kEvaluationWarn, VerdictLevel::kWarn);
-  verdict.title =
-      verdict.level == VerdictLevel::kGood ? "Evaluations cost little" : "Evaluations cost time";
-  verdict.text = absl::StrFormat("%s took %s, %s of the time.",
-                                 CountOfThings(static_cast<double>(input.count), "evaluation"),
-                                 DurationText(input.seconds), PercentText(share));
+  JudgeOverhead(
+      input, share,
+      {.thing = "evaluation", .note = limits::kEvaluationNote, .warn = limits::kEvaluationWarn},
+      verdict);
   if (verdict.level != VerdictLevel::kGood) {
     verdict.change = input.can_shorten ? "A larger trainer.eval_every, or fewer sentences "
                                          "(trainer.eval_max_sentences)."

@@ -105,10 +105,7 @@ void JudgeSpikes(const StabilityInput& input, const std::vector<size_t>& groups,
 Verdict JudgeStability(const StabilityInput& input) {
   Verdict verdict{.id = "stable", .curve = "loss"};
   if (input.losses.empty()) {
-    verdict.level = VerdictLevel::kUnknown;
-    verdict.title = "Cannot tell whether it was stable";
-    verdict.text = "There are no records of updates.";
-    verdict.sure = Sureness::kCannotTell;
+    CannotTell("Cannot tell whether it was stable", "There are no records of updates.", verdict);
     return verdict;
   }
   std::vector<size_t> broken;
@@ -168,10 +165,8 @@ Verdict JudgeClipping(std::span<const double> norms, double clip_norm) {
                [](double norm) { return std::isfinite(norm); });
   const auto records = static_cast<double>(finite.size());
   if (records < limits::kClipRecords) {
-    verdict.level = VerdictLevel::kUnknown;
-    verdict.title = "Cannot tell how often gradients are clipped";
-    verdict.text = "There are too few records after the warm-up.";
-    verdict.sure = Sureness::kCannotTell;
+    CannotTell("Cannot tell how often gradients are clipped",
+               "There are too few records after the warm-up.", verdict);
     return verdict;
   }
   const auto clipped = static_cast<double>(
@@ -201,10 +196,7 @@ Verdict JudgeClipping(std::span<const double> norms, double clip_norm) {
 Verdict JudgeRate(const RateInput& input) {
   Verdict verdict{.id = "rate", .curve = "rate"};
   if (!(input.peak > 0.0)) {
-    verdict.level = VerdictLevel::kUnknown;
-    verdict.title = "Cannot judge the learning rate";
-    verdict.text = "There are no records of it.";
-    verdict.sure = Sureness::kCannotTell;
+    CannotTell("Cannot judge the learning rate", "There are no records of it.", verdict);
     return verdict;
   }
   const double fell_to = input.last / input.peak;

@@ -41,6 +41,9 @@ struct Verdict {
   std::string curve = {};   // name of the chart or section that shows it
 };
 
+// Makes `verdict` one that says why nothing can be told.
+void CannotTell(std::string title, std::string text, Verdict& verdict);
+
 }  // namespace dtrain
 
 #endif  // DTRAIN_REPORT_VERDICT_H_
