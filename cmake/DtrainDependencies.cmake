@@ -46,7 +46,9 @@ check_cxx_source_compiles("#include <string_view>
 unset(CMAKE_TRY_COMPILE_TARGET_TYPE)
 unset(CMAKE_REQUIRED_LIBRARIES)
 if(NOT DTRAIN_ABSEIL_FORMATS_STRING_VIEW)
-  include_directories(BEFORE SYSTEM ${PROJECT_SOURCE_DIR}/cmake/abseil_2021)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/Abseil2021StrFormat.h.in
+    ${PROJECT_BINARY_DIR}/abseil_2021/absl/strings/str_format.h COPYONLY)
+  include_directories(BEFORE SYSTEM ${PROJECT_BINARY_DIR}/abseil_2021)
 endif()
 find_package(nlohmann_json QUIET)
 dtrain_require(nlohmann_json_FOUND "nlohmann-json" "nlohmann-json3-dev")

@@ -6,7 +6,7 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/data/internal/shard_format.h"
-#include "dtrain/tasks/classification/shard.h"
+#include "dtrain/tasks/classification/classification_shard.h"
 #include "fuzz/fuzz_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/tasks/classification/classification_shard.h"
 #include "dtrain/tasks/classification/glue.h"
 #include "dtrain/tasks/classification/jigsaw.h"
-#include "dtrain/tasks/classification/shard.h"
 #include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/tests_directory.h"

@@ -28,7 +28,7 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/data/delimited_reader.h"
-#include "dtrain/tasks/classification/shard.h"
+#include "dtrain/tasks/classification/classification_shard.h"
 
 namespace dtrain {
 

@@ -20,7 +20,7 @@
 #include "dtrain/data/batch_walk.h"
 #include "dtrain/data/batching.h"
 #include "dtrain/tasks/classification/batch.h"
-#include "dtrain/tasks/classification/shard.h"
+#include "dtrain/tasks/classification/classification_shard.h"
 
 namespace dtrain {
 

@@ -17,8 +17,8 @@
 #include "dtrain/base/status.h"
 #include "dtrain/comm/communicator.h"
 #include "dtrain/tasks/classification/classification_model.h"
+#include "dtrain/tasks/classification/classification_shard.h"
 #include "dtrain/tasks/classification/head.h"
-#include "dtrain/tasks/classification/shard.h"
 #include "dtrain/train/task.h"
 
 namespace dtrain {

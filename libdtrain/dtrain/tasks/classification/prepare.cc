@@ -19,7 +19,7 @@
 #include "dtrain/data/internal/hash.h"
 #include "dtrain/data/internal/parallel_parts.h"
 #include "dtrain/data/internal/shard_leftovers.h"
-#include "dtrain/tasks/classification/shard.h"
+#include "dtrain/tasks/classification/classification_shard.h"
 
 namespace dtrain {
 namespace {

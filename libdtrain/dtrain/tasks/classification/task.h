@@ -12,10 +12,10 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/comm/communicator.h"
+#include "dtrain/tasks/classification/classification_shard.h"
 #include "dtrain/tasks/classification/head.h"
 #include "dtrain/tasks/classification/loader.h"
 #include "dtrain/tasks/classification/predictions.h"
-#include "dtrain/tasks/classification/shard.h"
 #include "dtrain/tasks/shared/model_task.h"
 
 namespace dtrain {

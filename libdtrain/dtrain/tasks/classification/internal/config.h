@@ -8,7 +8,7 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/classification.pb.h"
-#include "dtrain/tasks/classification/shard.h"
+#include "dtrain/tasks/classification/classification_shard.h"
 
 namespace dtrain::internal {
 

@@ -11,8 +11,8 @@
 #include "dtrain/launch/run_on_ranks.h"
 #include "dtrain/runs/checkpoint.h"
 #include "dtrain/tasks/classification/classification_model.h"
+#include "dtrain/tasks/classification/classification_shard.h"
 #include "dtrain/tasks/classification/head.h"
-#include "dtrain/tasks/classification/shard.h"
 
 namespace dtrain::proto {
 class ClassificationConfig;

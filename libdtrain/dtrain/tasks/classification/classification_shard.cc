@@ -1,6 +1,6 @@
-// shard.cc - writing streams ids and keeps other columns; reading maps the file.
+// classification_shard.cc - writing streams ids and keeps other columns; reading maps the file.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/tasks/classification/shard.h"
+#include "dtrain/tasks/classification/classification_shard.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

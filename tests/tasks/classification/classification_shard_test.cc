@@ -1,6 +1,6 @@
-// shard_test.cc - what is written comes back, damage is named, ranks share batches.
+// classification_shard_test.cc - what is written comes back, damage is named, ranks share batches.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/tasks/classification/shard.h"
+#include "dtrain/tasks/classification/classification_shard.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-// shard.h - a binary file of tokenised, labelled texts, streamed out and mapped in.
+// classification_shard.h - a binary file of tokenised, labelled texts, streamed out and mapped in.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(ClassificationShard train, ClassificationShard::Open(path));
@@ -13,8 +13,8 @@
 // - row numbers in the source file: int64[rows]
 // - offsets of names: uint64[rows + 1], and the names' bytes
 // - a JSON object with the names of labels and groups and the report of the preparation
-#ifndef DTRAIN_TASKS_CLASSIFICATION_SHARD_H_
-#define DTRAIN_TASKS_CLASSIFICATION_SHARD_H_
+#ifndef DTRAIN_TASKS_CLASSIFICATION_CLASSIFICATION_SHARD_H_
+#define DTRAIN_TASKS_CLASSIFICATION_CLASSIFICATION_SHARD_H_
 
 #include <cstdint>
 #include <memory>
@@ -135,4 +135,4 @@ ClassificationBatch PackExamples(const ClassificationShard& shard,
 
 }  // namespace dtrain
 
-#endif  // DTRAIN_TASKS_CLASSIFICATION_SHARD_H_
+#endif  // DTRAIN_TASKS_CLASSIFICATION_CLASSIFICATION_SHARD_H_
