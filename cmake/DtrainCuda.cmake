@@ -92,6 +92,7 @@ if(DTRAIN_WITH_CUDA STREQUAL "ON" AND NOT DTRAIN_CUDNN STREQUAL "OFF")
   mark_as_advanced(DTRAIN_CUDNN_FRONTEND_DIR DTRAIN_CUDNN_DIR)
   if(DTRAIN_CUDNN_FRONTEND_DIR AND DTRAIN_CUDNN_DIR)
     set(DTRAIN_WITH_CUDNN ON)
+    set(DTRAIN_CUDNN_FOLDERS ${DTRAIN_CUDNN_FRONTEND_DIR} ${DTRAIN_CUDNN_DIR})
   elseif(DTRAIN_CUDNN STREQUAL "ON")
     message(FATAL_ERROR "DTRAIN_CUDNN=ON needs the headers of cudnn-frontend and cuDNN: "
       "pip install nvidia-cudnn-frontend nvidia-cudnn-cu13, or give their folders as "
@@ -99,10 +100,24 @@ if(DTRAIN_WITH_CUDA STREQUAL "ON" AND NOT DTRAIN_CUDNN STREQUAL "OFF")
   endif()
 endif()
 
+# Sources that include CUDA's headers, or what stands for them on the host executor.
+function(dtrain_see_cuda)
+  set(options)
+  if(DTRAIN_WITH_CUDA STREQUAL "HOST")
+    set(options -I${PROJECT_SOURCE_DIR}/tests -I${PROJECT_SOURCE_DIR}/tests/testing/host_executor/include)
+  else()
+    foreach(folder ${CUDAToolkit_INCLUDE_DIRS} ${DTRAIN_CUDNN_FOLDERS})
+      list(APPEND options -isystem ${folder})
+    endforeach()
+  endif()
+  set_property(SOURCE ${ARGN} TARGET_DIRECTORY dtrain APPEND PROPERTY COMPILE_OPTIONS ${options})
+endfunction()
+
 # Sources beside the kernels: they need CUDA's headers, and test builds have their own.
 function(dtrain_cuda_sources)
   if(DTRAIN_WITH_CUDA STREQUAL "ON")
     target_sources(dtrain PRIVATE ${ARGN})
+    dtrain_see_cuda(${ARGN})
   endif()
 endfunction()
 
@@ -117,6 +132,7 @@ function(dtrain_cuda_kernels)
       set_source_files_properties(${file} TARGET_DIRECTORY dtrain PROPERTIES LANGUAGE CXX
         COMPILE_OPTIONS "${DTRAIN_HOST_KERNEL_OPTIONS}" SKIP_PRECOMPILE_HEADERS ON)
     endforeach()
+    dtrain_see_cuda(${ARGN})
   endif()
 endfunction()
 
@@ -138,7 +154,9 @@ function(dtrain_nccl_sources)
   endif()
   if(DTRAIN_NCCL_INCLUDE_DIR)
     target_sources(dtrain PRIVATE internal/nccl_abi.cc)
-    target_include_directories(dtrain SYSTEM PRIVATE ${DTRAIN_NCCL_INCLUDE_DIR})
+    dtrain_see_cuda(internal/nccl_abi.cc)
+    set_property(SOURCE internal/nccl_abi.cc TARGET_DIRECTORY dtrain APPEND PROPERTY
+      COMPILE_OPTIONS -isystem ${DTRAIN_NCCL_INCLUDE_DIR})
   elseif(DTRAIN_NCCL STREQUAL "ON")
     message(FATAL_ERROR "DTRAIN_NCCL=ON needs the CUDA device (DTRAIN_CUDA=ON) and nccl.h. On "
       "Debian: apt-get install libnccl-dev, or give -DDTRAIN_NCCL_INCLUDE_DIR=/path")

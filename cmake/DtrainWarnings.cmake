@@ -12,6 +12,11 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     $<$<COMPILE_LANGUAGE:C,CXX>:-Wno-unused-function;-Wno-unneeded-internal-declaration>)
 endif()
 
+# From 13 on, GCC warns of a reference from each function that is given a temporary, whatever it returns.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  target_compile_options(dtrain_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-dangling-reference>)
+endif()
+
 # Code that is compiled quickly because it need not be fast. At -O1 GCC warns of reads and writes on
 # paths that nothing can take (a string of length -1): these warnings stay on at -O0 and -O3 only.
 set(DTRAIN_QUICK_OPTIONS -O1)

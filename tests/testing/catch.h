@@ -13,6 +13,7 @@ using Matchers::EndsWith;
 using Matchers::Equals;
 using Matchers::Matches;
 using Matchers::StartsWith;
+using Matchers::VectorContains;
 
 inline auto Contains(const std::string& part) { return Matchers::ContainsSubstring(part); }
 
