@@ -36,11 +36,20 @@ reach_mirror() {
     { echo "$mirror/dists/$release does not answer"; return 77; }
 }
 
-# Runs a command in a namespace of processes, all of which end with it, and when time is up.
+# Runs a command in a namespace of processes, all of which end with it, with this script, and when time is up (137).
 bounded() {
   local status=0
-  timeout --foreground --signal=KILL "$time_limit" unshare --mount --pid --fork --kill-child "$@" || status=$?
+  setpriv --pdeathsig KILL timeout --foreground --signal=KILL "$time_limit" \
+    setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child "$@" || status=$?
   [ $status != 137 ] || echo "Error: killed, by the limit of $time_limit or for want of memory"
+  return $status
+}
+
+# Runs what loads packages. A mirror that is too slow for the limit is as good as none, which says nothing of dtrain.
+loaded() {
+  local status=0
+  "$@" || status=$?
+  [ $status != 137 ] || { echo "$mirror is too slow"; return 77; }
   return $status
 }
 
@@ -91,8 +100,8 @@ make_base() {
   [ -e "$script" ] || script=/usr/share/debootstrap/scripts/$like
   rm -rf "$base"
   mkdir -p "$base"
-  bounded --mount-proc debootstrap --variant=minbase "${bootstrap[@]}" --include=ca-certificates \
-    "$release" "$base" "$mirror" "$script" || return 1
+  loaded bounded --mount-proc debootstrap --variant=minbase "${bootstrap[@]}" --include=ca-certificates \
+    "$release" "$base" "$mirror" "$script" || return
   # No package starts a server here.
   printf '#!/bin/sh\nexit 101\n' >"$base/usr/sbin/policy-rc.d"
   chmod +x "$base/usr/sbin/policy-rc.d"
@@ -118,7 +127,7 @@ make_root() {
   [ $# != 0 ] || return 0
   ! inside "$root" dpkg-query -W "$@" >/dev/null 2>&1 || return 0
   reach_mirror || return
-  inside "$root" bash -c "apt-get update -qq && apt-get install -y -qq --no-install-recommends $*"
+  loaded inside "$root" bash -c "apt-get update -qq && apt-get install -y -qq --no-install-recommends $*"
 }
 
 # The project as it is in the working tree, without what git ignores. Unchanged files keep their dates, and
