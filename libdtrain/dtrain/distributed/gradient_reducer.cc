@@ -11,6 +11,7 @@
 #include "dtrain/distributed/internal/background_exchange.h"
 #include "dtrain/distributed/internal/bucket_spans.h"
 #include "dtrain/distributed/internal/device_exchange.h"
+#include "dtrain/distributed/internal/device_power_sgd.h"
 #include "dtrain/distributed/internal/gradient_buckets.h"
 #include "dtrain/distributed/internal/plain_exchange.h"
 #include "dtrain/distributed/internal/power_sgd_exchange.h"
@@ -128,13 +129,18 @@ GradientReducer::GradientReducer(const Tensor& flat_gradients,
     if (options.scatter_block > 0) slices.push_back(SliceOffsets(i));
     ranges.push_back({bucket_begin(i), bucket_begin(i + 1)});
   }
-  if (options.power_sgd.rank > 0) {
+  gpus_ = ConnectGpus(flat_gradients, comm, options);
+  if (options.power_sgd.rank > 0 && gpus_) {
+    auto exchange = internal::MakeDevicePowerSgd(flat_gradients, ranges, buckets_->parameters(),
+                                                 comm, gpus_, options);
+    power_sgd_ = exchange.get();
+    exchange_ = std::move(exchange);
+  } else if (options.power_sgd.rank > 0) {
     auto exchange = std::make_unique<internal::PowerSgdExchange>(
         flat_gradients, ranges, buckets_->parameters(), comm, options);
     power_sgd_ = exchange.get();
     exchange_ = KeepMoving(std::move(exchange), comm);
   } else {
-    gpus_ = ConnectGpus(flat_gradients, comm, options);
     exchange_ =
         MakeExchange(flat_gradients, std::move(ranges), comm, options, std::move(slices), gpus_);
   }
@@ -176,6 +182,10 @@ void GradientReducer::SetStep(int64_t step) {
 
 internal::PowerSgdMemory* internal::PowerSgdMemoryOf(GradientReducer& reducer) {
   return reducer.power_sgd_ != nullptr ? reducer.power_sgd_->memory() : nullptr;
+}
+
+void internal::PutPowerSgdMemory(GradientReducer& reducer) {
+  if (reducer.power_sgd_ != nullptr) reducer.power_sgd_->PutMemory();
 }
 
 void GradientReducer::MarkReady(int index) {

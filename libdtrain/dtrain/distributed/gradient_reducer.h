@@ -49,17 +49,19 @@ class Timeline;
 namespace internal {
 class BucketExchange;
 class BucketSpans;
+class CompressedExchange;
 class GradientBuckets;
-class PowerSgdExchange;
 struct PowerSgdMemory;
 PowerSgdMemory* PowerSgdMemoryOf(GradientReducer& reducer);
+void PutPowerSgdMemory(GradientReducer& reducer);
 }  // namespace internal
 
 // With PowerSGD (Vogels et al. 2019) a matrix travels as two factors of `rank` columns, if these
 // have at most half of its elements. Embeddings are excepted. Sums are then approximate; what they
 // lack is added to the gradients of the next step. This takes twice the memory of the compressed
-// gradients on the host, and the factors, once per rank. If the ranks of a host add first, it takes
-// that once per host, because each rank compresses its share of the matrices (networks.md).
+// gradients, and the factors, once per rank: on the GPU, where NCCL is there, else on the host. If
+// the ranks of a host add first, it takes that once per host, because each rank compresses its
+// share of the matrices (networks.md); GPUs do not.
 struct PowerSgdOptions {
   int rank = 0;            // 0: off
   int64_t start_step = 0;  // earlier steps are not compressed
@@ -166,6 +168,7 @@ class GradientReducer {
  private:
   friend class OptimizerShards;  // which exchanges by gpus_ between steps
   friend internal::PowerSgdMemory* internal::PowerSgdMemoryOf(GradientReducer& reducer);
+  friend void internal::PutPowerSgdMemory(GradientReducer& reducer);
 
   void StartComplete();
 
@@ -178,7 +181,7 @@ class GradientReducer {
   // Sums the gradients from GPU to GPU; exchange_ outlives this copy. Null on CPUs, with one rank,
   // and if gradients travel through the host's memory.
   std::shared_ptr<DeviceCommunicator> gpus_;
-  internal::PowerSgdExchange* power_sgd_ = nullptr;  // exchange_ if it is one, or null
+  internal::CompressedExchange* power_sgd_ = nullptr;  // exchange_ if it is one, or null
   std::unique_ptr<internal::BucketSpans> spans_;
   Statistics statistics_;
 };

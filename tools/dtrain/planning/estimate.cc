@@ -26,16 +26,19 @@ MemoryEstimate StatesOf(const Workload& workload, int ranks) {
 
 // What gradient_reducer.h and local_update_average.h keep and, at the end of a round, take.
 int64_t ExchangeBytes(const Workload& workload, int ranks) {
-  if (ranks == 1 || workload.device.type != DeviceType::kCpu) return 0;
+  if (ranks == 1) return 0;
   const ModelParameters& counts = workload.parameters;
   constexpr int64_t kFloat = sizeof(float);
   int64_t bytes = 0;
-  if (workload.trainer.reducer.wire_type != DType::kFloat32) bytes += kFloat / 2 * counts.trained();
+  const bool on_host = workload.device.type == DeviceType::kCpu;
+  if (on_host && workload.trainer.reducer.wire_type != DType::kFloat32) {
+    bytes += kFloat / 2 * counts.trained();
+  }
   if (workload.trainer.reducer.power_sgd.rank > 0) {
     const int64_t whole = counts.frozen > 0 ? 0 : counts.embeddings + counts.layer_norm;
     bytes += 2 * kFloat * (counts.trained() - whole);
   }
-  if (workload.trainer.sync_every > 1) bytes += 6 * kFloat * counts.trained();
+  if (on_host && workload.trainer.sync_every > 1) bytes += 6 * kFloat * counts.trained();
   return bytes;
 }
 

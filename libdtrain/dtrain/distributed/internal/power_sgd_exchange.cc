@@ -5,9 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "absl/strings/str_cat.h"
 #include "dtrain/base/check.h"
-#include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/heartbeat.h"
 #include "dtrain/comm/internal/heartbeat_wait.h"
@@ -50,12 +48,7 @@ PowerSgdExchange::PowerSgdExchange(const Tensor& flat, const std::vector<BucketR
       layout_(buckets, parameters, PlaceOfThisRank(compressor_.memory(), comm),
               &compressor_.memory()),
       plain_(MakePlainExchange(gradients_, buckets, comm, options.wire_type)) {
-  if (compressor_.memory().matrices.empty()) {
-    Log(comm.is_root() ? LogLevel::kWarning : LogLevel::kInfo,
-        absl::StrCat("PowerSGD of rank ", options.power_sgd.rank,
-                     " would shrink no matrix to half: all gradients travel whole; give a lower "
-                     "rank"));
-  }
+  WarnIfNothingShrinks(compressor_.memory(), comm);
   SetStep(0);
 }
 

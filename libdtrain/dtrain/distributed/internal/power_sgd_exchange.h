@@ -27,7 +27,7 @@
 #include "dtrain/comm/communicator.h"
 #include "dtrain/device/tensor.h"
 #include "dtrain/distributed/gradient_reducer.h"
-#include "dtrain/distributed/internal/bucket_exchange.h"
+#include "dtrain/distributed/internal/compressed_exchange.h"
 #include "dtrain/distributed/internal/factor_layout.h"
 #include "dtrain/distributed/internal/host_gradients.h"
 #include "dtrain/distributed/internal/matrix_compressor.h"
@@ -37,7 +37,7 @@
 
 namespace dtrain::internal {
 
-class PowerSgdExchange final : public BucketExchange {
+class PowerSgdExchange final : public CompressedExchange {
  public:
   // All ranks call it. `parameters` of the buckets. `comm` outlives the exchange.
   PowerSgdExchange(const Tensor& flat, const std::vector<BucketRange>& buckets,
@@ -53,15 +53,10 @@ class PowerSgdExchange final : public BucketExchange {
   int64_t BytesOf(int bucket) const override;
   int64_t BytesSent() const override { return groups_.BytesSent(); }
 
-  // [1] float32: the factor of a step's gradients, a power of two. Read when the step's first
-  // bucket starts.
-  void SetGradientScale(const Tensor& scale) { gradient_scale_ = scale; }
-  // The tokens of all ranks in a step. Call it between steps.
-  void SetGradientTokens(double tokens) { gradient_tokens_ = tokens; }
-  // The number of steps so far, for a resumed run.
-  void SetStep(int64_t step);
-  // Null until matrices are compressed. Use it between steps.
-  PowerSgdMemory* memory() { return rounds_ ? &compressor_.memory() : nullptr; }
+  void SetGradientScale(const Tensor& scale) override { gradient_scale_ = scale; }
+  void SetGradientTokens(double tokens) override { gradient_tokens_ = tokens; }
+  void SetStep(int64_t step) override;
+  PowerSgdMemory* memory() override { return rounds_ ? &compressor_.memory() : nullptr; }
 
  private:
   float ReadUnit();

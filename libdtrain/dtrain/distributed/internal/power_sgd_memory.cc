@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "dtrain/base/check.h"
+#include "dtrain/base/log.h"
 #include "dtrain/comm/root_status.h"
 
 namespace dtrain::internal {
@@ -134,6 +135,14 @@ MemorySize SizeAt(const PowerSgdMemory& memory, int place) {
     size.factors += memory.rank * matrix.size.columns;
   }
   return size;
+}
+
+void WarnIfNothingShrinks(const PowerSgdMemory& memory, const Communicator& comm) {
+  if (!memory.matrices.empty()) return;
+  Log(comm.is_root() ? LogLevel::kWarning : LogLevel::kInfo,
+      absl::StrCat("PowerSGD of rank ", memory.rank,
+                   " would shrink no matrix to half: all gradients travel whole; give a lower "
+                   "rank"));
 }
 
 CheckpointFile GatherMemory(const PowerSgdMemory& memory, Communicator& comm) {

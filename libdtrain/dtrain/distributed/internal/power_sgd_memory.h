@@ -42,8 +42,12 @@ struct PowerSgdMemory {
 };
 
 // The state that PowerSGD carries from step to step, for use between steps. Null with one rank, and
-// while nothing is compressed.
+// while nothing is compressed. A change takes effect with PutPowerSgdMemory().
 PowerSgdMemory* PowerSgdMemoryOf(GradientReducer& reducer);
+void PutPowerSgdMemory(GradientReducer& reducer);
+
+// The root warns if `memory` has no matrices.
+void WarnIfNothingShrinks(const PowerSgdMemory& memory, const Communicator& comm);
 
 // The memory of the matrices of one place, in floats.
 struct MemorySize {

@@ -68,7 +68,11 @@ std::vector<CheckpointFile> ReducedGradients::CheckpointFiles() {
 StatusOr<std::string> ReducedGradients::Resume(const std::string& path, int64_t step) {
   reducer_->SetStep(step);
   PowerSgdMemory* const memory = PowerSgdMemoryOf(*reducer_);
-  if (memory != nullptr) return RestoreMemory(path, replica_.comm, *memory);
+  if (memory != nullptr) {
+    DT_ASSIGN_OR_RETURN(std::string note, RestoreMemory(path, replica_.comm, *memory));
+    PutPowerSgdMemory(*reducer_);
+    return note;
+  }
   if (!replica_.comm.is_root() || !HasMemory(path)) return "";
   return WhyNoMemory(step) + ": PowerSGD's error memory is dropped";
 }

@@ -47,6 +47,14 @@ CutPoint CutNear(std::span<const SharePiece> pieces, double cost) {
 
 }  // namespace
 
+WorkerGrid EachRankAlone(int ranks) {
+  WorkerGrid grid{.workers = ranks,
+                  .worker = std::vector<int>(static_cast<size_t>(ranks)),
+                  .place = std::vector<int>(static_cast<size_t>(ranks))};
+  std::iota(grid.worker.begin(), grid.worker.end(), 0);
+  return grid;
+}
+
 WorkerGrid FindWorkers(const Communicator& comm) {
   WorkerGrid grid;
   std::vector<std::string> hosts;
@@ -66,10 +74,7 @@ WorkerGrid FindWorkers(const Communicator& comm) {
     grid.places = ranks[0];
     return grid;
   }
-  grid.workers = comm.size();
-  std::iota(grid.worker.begin(), grid.worker.end(), 0);
-  std::ranges::fill(grid.place, 0);
-  return grid;
+  return EachRankAlone(comm.size());
 }
 
 std::vector<int64_t> ShareCutter::Cut(std::span<const SharePiece> pieces) {

@@ -23,6 +23,8 @@ struct WorkerGrid {
 };
 
 WorkerGrid FindWorkers(const Communicator& comm);
+// Every rank is a worker.
+WorkerGrid EachRankAlone(int ranks);
 
 // Elements [begin, end), which follow the previous ones.
 struct SharePiece {
