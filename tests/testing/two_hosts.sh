@@ -52,6 +52,7 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 UsePAM no
 StrictModes no
+SetEnv TMPDIR=$state/tmp
 UseDNS no
 PidFile none
 END
@@ -118,6 +119,8 @@ up() {
     skip "this machine allows no namespaces (root needed)"
   mkdir -p "$state"
   chmod 755 "$state"
+  # Open MPI 5 names its folder there by a process's number, and the numbers of a host are the same each time.
+  mkdir "$state/tmp"
   write_ssh_files
   local host
   for host in a b; do
@@ -156,7 +159,7 @@ case ${1:-} in
     shift 3
     # As Open MPI 4, Open MPI 5 and MPICH call the program that reaches another host. UCX, below MPICH, takes
     # these hosts for one, because their kernel is.
-    enter "$host" env OMPI_MCA_plm_rsh_agent="$state/ssh" PRTE_MCA_plm_ssh_agent="$state/ssh" \
+    enter "$host" env TMPDIR="$state/tmp" OMPI_MCA_plm_rsh_agent="$state/ssh" PRTE_MCA_plm_ssh_agent="$state/ssh" \
       HYDRA_LAUNCHER_EXEC="$state/ssh" UCX_NET_DEVICES=eth0 UCX_TLS=tcp,self "$@"
     ;;
   cut) enter b ip link set eth0 down ;;
