@@ -17,8 +17,8 @@ set -uo pipefail
 
 # Seconds a stage may take: 540 in all. Of nccl's two tests the larger has four processes take turns
 # on one GPU, whose bytes go through sockets.
-declare -A limits=([tests]=60 [nccl]=40 [train]=30 [agree]=30 [ranks]=40 [faults]=80 [memcheck]=60
-  [racecheck]=110 [kernels]=30 [steps]=60)
+declare -A limits=([tests]=60 [nccl]=40 [train]=30 [agree]=30 [ranks]=50 [faults]=80 [memcheck]=60
+  [racecheck]=100 [kernels]=30 [steps]=60)
 order=(tests nccl train agree ranks faults memcheck racecheck kernels steps)
 # A program that takes longer than this has failed, not only come too late.
 test_seconds=60 peer_seconds=3600
@@ -219,11 +219,12 @@ train_ranks() {
     "$bin_dir/nmt_train" "${short_demo[@]}" --run_dir="$logs/run $name" --device=cuda \
     optimizer.schedule=inverse_sqrt "$@" </dev/null
 }
-# losses_of NAME RANKS WAY: trains as one rank does, with gradients going NCCL's way.
+# losses_of NAME RANKS WAY ARGUMENT...: trains as one rank does, with gradients going NCCL's way.
 losses_of() {
   local name=$1 ranks=$2 way=$3
+  shift 3
   attempt "losses $name" "$test_seconds" train_ranks "losses $name" "$ranks" \
-    --max_steps=$agree_steps trainer.precision=fp32 trainer.log_every=1 || return
+    --max_steps=$agree_steps trainer.precision=fp32 trainer.log_every=1 "$@" || return
   [ "$ranks" != 1 ] || return 0
   grep -qs "from GPU to GPU: NCCL .*$way" "$logs/run losses $name/logs"/rank-*.log ||
     record "losses $name: NCCL does not connect them" 'not run' 0
@@ -234,6 +235,10 @@ stage_ranks() {
   losses_of 1 1 ''
   losses_of 2 2 flat
   losses_of 4 4 flat
+  losses_of 2-sharded 2 flat trainer.shard_optimizer=true
+  # Its sums are approximate: what is checked is that the ranks keep the same weights.
+  attempt 'PowerSGD' "$test_seconds" train_ranks PowerSGD 2 --max_steps=$agree_steps \
+    trainer.precision=fp32 trainer.power_sgd_rank=4 trainer.power_sgd_start=2 trainer.replica_check_every=2
   if unshare --uts true 2>/dev/null; then
     first_of_host_b=2 losses_of 2+2 4 hierarchical
   else

@@ -99,7 +99,7 @@ expect() {
     failures=$((failures + 1))
   fi
 }
-expect 0 '30 passed, 0 failed, 0 not run' --
+expect 0 '33 passed, 0 failed, 0 not run' --
 expect 0 'abc123 on GPU 7' -- --stages tests,kernels
 expect 1 'FAIL (1): models/golden_test/cuda' GOLDEN_STATUS=1 -- --stages tests
 expect 1 'FAIL (1): losses of GPU and CPU agree' LOSS_ON_GPU=5 -- --stages agree

@@ -173,9 +173,10 @@ void Environment::ChooseThreadsAndIsa() {
 }
 
 Status Environment::StartMpi(double timeout_seconds) {
-  // UCX, on which some MPI libraries stand, would take the signal HUP for itself when it is loaded,
-  // and nohup would not help.
+  // UCX, on which some MPI libraries stand, takes signals for itself when it is loaded. Without HUP
+  // nohup works; without BUS a file that became shorter is named (base/bus_error.h).
   setenv("UCX_DEBUG_SIGNO", "0", /*replace=*/0);
+  setenv("UCX_ERROR_SIGNALS", "ILL,SEGV,FPE", /*replace=*/0);
   DT_ASSIGN_OR_RETURN(MpiLibrary* const mpi, internal::OpenMpiLibrary(Variable));
   if (mpi->Phase() == MpiLibrary::Life::kEnded) {
     return UsageError(
