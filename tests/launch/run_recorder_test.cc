@@ -41,6 +41,7 @@ class ToyRuns {
   Status OpenAs(const std::string& program) {
     return RunRecorder::Open(program, run_, run_, runtime_).status();
   }
+  proto::RunConfig& config() { return run_; }
   std::string StatusFile() const { return ReadTestFile(folder_.File("run/STATUS")); }
   std::string File(const std::string& name) const { return folder_.File("run/" + name); }
   ~ToyRuns() { SetLogSink(nullptr); }
@@ -94,6 +95,45 @@ TEST_CASE("records have their time, the test set's result is kept, and the host 
   CHECK(last_record(recorded::kEvents)["ranks"] == 1);
   CHECK(last_record(recorded::kTest)["bleu"] == 29.5);
   CHECK(last_record(recorded::kHost)["ranks"]["0"]["memory"].get<double>() > 0.0);
+}
+
+TEST_CASE("a run writes its report at evaluations and at its end") {
+  ToyRuns runs;
+  const std::unique_ptr<RunRecorder> recorder = runs.Open();
+  const auto report = [&] { return nlohmann::json::parse(ReadTestFile(runs.File("report.json"))); };
+  const StatusOr<TrainResult> result = recorder->Run([&]() -> StatusOr<TrainResult> {
+    DT_RETURN_IF_ERROR(recorder->Begin({}));
+    CHECK_FALSE(std::filesystem::exists(runs.File("report.html")));
+    recorder->OnStep({.step = 1});
+    const EvaluationResult evaluation{.metrics = {{"nll", 2.5}}};
+    recorder->OnEvaluation({.step = 1, .result = &evaluation});
+    for (int i = 0; i < 1000 && !std::filesystem::exists(runs.File("report.json")); ++i) {
+      ::usleep(10'000);
+    }
+    CHECK(report()["state"] == "running");
+    return TrainResult{};
+  });
+  CHECK(result.ok());
+  CHECK(report()["state"] == "done");
+  CHECK_THAT(ReadTestFile(runs.File("report.html")), Catch::StartsWith("<!DOCTYPE html>"));
+}
+
+TEST_CASE("a run without report=true writes none, and one whose report fails ends well") {
+  ToyRuns runs;
+  const auto run = [&] {
+    const std::unique_ptr<RunRecorder> recorder = runs.Open();
+    return recorder->Run([&]() -> StatusOr<TrainResult> {
+      DT_RETURN_IF_ERROR(recorder->Begin({}));
+      return TrainResult{};
+    });
+  };
+  runs.config().set_report(false);
+  CHECK(run().ok());
+  CHECK_FALSE(std::filesystem::exists(runs.File("report.html")));
+  runs.config().set_report(true);
+  std::filesystem::create_directory(runs.File("report.html"));
+  CHECK(run().ok());
+  CHECK_THAT(runs.StatusFile(), Catch::StartsWith("state done\nexit_code 0\n"));
 }
 
 TEST_CASE("the log of a run has no lines of the next one's") {

@@ -68,7 +68,8 @@ std::vector<std::string> CommandOf(const std::string& program, const ConfigSourc
   for (const std::string& file : sources.files) command.push_back("--config=" + file);
   command.insert(command.end(), sources.overrides.begin(), sources.overrides.end());
   for (const char* const setting :
-       {"trainer.log_every=1", "run.progress=none", "run.tensorboard=false", "run.resume=auto"}) {
+       {"trainer.log_every=1", "run.progress=none", "run.tensorboard=false", "run.report=false",
+        "run.details=false", "run.sample_seconds=0", "run.resume=auto"}) {
     command.push_back(setting);
   }
   command.push_back("run.run_dir=" + run);

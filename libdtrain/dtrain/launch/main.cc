@@ -106,16 +106,16 @@ Status NoCommand(const AnyProgram& program, const std::vector<std::string>& argu
                                     DidYouMean(arguments.front(), names), which));
 }
 
-// Everything before ranks exist. Without an `answer` the program shall run `command`.
+// Everything before ranks exist. Without an `answer` the program shall run `command`. `defaults`
+// becomes the configuration where nobody sets anything.
 Status Prepare(std::vector<std::string> arguments, const AnyProgram& program, Message& config,
-               const AnyCommand*& command, std::optional<std::string>& answer) {
+               Message& defaults, const AnyCommand*& command, std::optional<std::string>& answer) {
   command = TakeCommand(program, arguments);
   if (!program.defaults.empty()) {
     const std::string name = absl::StrFormat("the defaults of %s", program.name);
     DT_RETURN_IF_ERROR(MergeConfigText(program.defaults, name, "", config));
   }
-  const std::unique_ptr<Message> defaults(config.New());
-  defaults->CopyFrom(config);
+  defaults.CopyFrom(config);
   DT_ASSIGN_OR_RETURN(const CommandLine line,
                       ParseCommandLine(arguments, ConfigKeys(*config.GetDescriptor())));
   // Help must come also where the configuration is broken.
@@ -124,7 +124,7 @@ Status Prepare(std::vector<std::string> arguments, const AnyProgram& program, Me
     DT_RETURN_IF_ERROR(LoadConfig(line.sources, config));
   }
   if (line.action == Action::kRun) return command->validate();
-  DT_ASSIGN_OR_RETURN(answer, Answer(line, program, config, *defaults));
+  DT_ASSIGN_OR_RETURN(answer, Answer(line, program, config, defaults));
   return OkStatus();
 }
 
@@ -137,7 +137,8 @@ int RunMain(int argc, char** argv, const AnyProgram& program, Message& config) {
   std::optional<std::string> answer;
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
   const AnyCommand* command = nullptr;
-  const Status early = Prepare(arguments, program, config, command, answer);
+  const std::unique_ptr<Message> defaults(config.New());
+  const Status early = Prepare(arguments, program, config, *defaults, command, answer);
   if (early.ok() && answer.has_value()) {
     if (LaunchedRank() != 0) return 0;
     const Status written = WriteStdout(*answer);
@@ -145,8 +146,12 @@ int RunMain(int argc, char** argv, const AnyProgram& program, Message& config) {
   }
   const RuntimeOptions options =
       early.ok() ? RuntimeOptionsFrom(FindRunConfig(config)) : RuntimeOptions{};
-  return RunOnRanks(argc, argv, options, early,
-                    command == nullptr ? program.commands.front().run : command->run);
+  const auto& run = command == nullptr ? program.commands.front().run : command->run;
+  return RunOnRanks(argc, argv, options, early, [&](Runtime& runtime) {
+    SettleDefaults(*defaults);
+    runtime.default_config = PrintConfig(*defaults, ConfigFormat::kFull);
+    return run(runtime);
+  });
 }
 
 }  // namespace dtrain::internal

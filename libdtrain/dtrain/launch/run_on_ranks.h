@@ -49,6 +49,8 @@ struct Runtime {
   // Advice printed when memory runs out, for example "use trainer.recompute=full". Optional; a
   // program sets it from its memory plan (tasks/shared/memory_plan.h).
   std::function<std::string()> memory_remedies = {};
+  // The program's configuration where nobody sets anything, as a textproto; "" if it has none.
+  std::string default_config = {};
 
   // Requests by signals, for a TrainLoop or a Trainer. From the first call on, TERM, INT and HUP
   // ask to stop and no longer end the process.

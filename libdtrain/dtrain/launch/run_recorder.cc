@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <exception>
@@ -32,6 +31,8 @@
 #include "dtrain/config/config.h"
 #include "dtrain/launch/run_on_ranks.h"
 #include "dtrain/launch/version.h"
+#include "dtrain/report/run_facts.h"
+#include "dtrain/report/write_report.h"
 #include "dtrain/run.pb.h"
 #include "dtrain/runs/record_names.h"
 
@@ -201,7 +202,10 @@ StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::Open(const std::string& prog
                  {.run_dir = run.run_dir(),
                   .resume = run.resume(),
                   .progress = StyleOf(run.progress()),
-                  .tensorboard = run.tensorboard()},
+                  .tensorboard = run.tensorboard(),
+                  .report = run.report(),
+                  .sample_seconds = run.sample_seconds(),
+                  .details = run.details()},
                  {"config.textproto", PrintConfig(config, ConfigFormat::kFull), changes_since},
                  runtime);
 }
@@ -221,7 +225,7 @@ StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::OpenAll(const std::string& p
                                                             const Configuration& config,
                                                             Runtime& runtime) {
   std::unique_ptr<RunRecorder> recorder(new RunRecorder(runtime));
-  recorder->tensorboard_ = options.tensorboard;
+  recorder->options_ = options;
   recorder->path_ = BroadcastString(
       runtime.comm, options.run_dir.empty() ? NewRunPath(program) : options.run_dir);
   const Status opened =
@@ -297,8 +301,8 @@ Status RunRecorder::Begin(const TrainState& restored) {
       directory_->OpenMetrics(
           directory_->is_resumed() ? std::optional<int64_t>(restored_step) : std::nullopt,
           restored.evaluation_due));
-  metrics_.emplace(std::move(metrics));
-  for (const JsonRecord& event : early_events_) Check(metrics_->events.Write(event));
+  records_.emplace(*directory_, std::move(metrics));
+  for (const JsonRecord& event : early_events_) Check(records_->WriteEvent(event));
   early_events_.clear();
   if (restored_step > 0 && !resumed_.changes.empty()) {
     OnEvent(restored_step, recorded::kResumeEvent,
@@ -310,7 +314,15 @@ Status RunRecorder::Begin(const TrainState& restored) {
     }
     OnEvent(0, recorded::kStartEvent, absl::StrFormat("ranks: %d", runtime_.comm.size()));
   }
-  sampling_.sampler = HostSampler::Start(RecordsPath(path_, recorded::kHost), sampling_.ranks);
+  if (options_.sample_seconds > 0.0) {
+    sampling_.sampler = HostSampler::Start(RecordsPath(path_, recorded::kHost), sampling_.ranks,
+                                           options_.sample_seconds);
+  }
+  if (options_.report) {
+    reporting_.writer.emplace([run = path_, defaults = ParseSettings(runtime_.default_config)] {
+      return WriteReport(run, {.defaults = defaults});
+    });
+  }
   Heartbeat("running");
   return OkStatus();
 }
@@ -336,46 +348,9 @@ void RunRecorder::OnStep(const StepRecord& record) {
                        .max_seconds = record.max_seconds});
   }
   evaluations_.AddUpdates(record);
-  if (!metrics_) return;
-  WriteStepCurves(record);
+  if (!records_) return;
+  Check(records_->WriteStep(record, words_.has_perplexity));
   if (last_heartbeat_.Seconds() > kHeartbeatSeconds) Heartbeat("running");
-}
-
-void RunRecorder::WriteStepCurves(const StepRecord& record) {
-  Check(metrics_->steps.Write(
-      JsonRecord()
-          .Set(recorded::kStep, record.step)
-          .Set(recorded::kEpoch, record.epoch)
-          .Set(recorded::kLoss, record.loss)
-          .Set(recorded::kNll, record.nll)
-          .Set(recorded::kLearningRate, record.learning_rate)
-          .Set(recorded::kGradientNorm, record.gradient_norm)
-          .Set(recorded::kSkipped, record.skipped)
-          .Set(recorded::kTargetTokens, record.target_tokens)
-          .Set(recorded::kStepMs, 1e3 * record.step_seconds)
-          .Set(recorded::kDataShare, record.data_share)
-          .Set(recorded::kCommShare, record.comm_share)
-          .Set(recorded::kTargetTokensPerSecond, record.target_tokens_per_second)
-          .Set(recorded::kSourceTokensPerSecond, record.source_tokens_per_second)
-          .Set(recorded::kSeconds, record.seconds)
-          .Set(recorded::kTime, SecondsSince1970())));
-  if (!tensorboard_) return;
-  std::vector<ScalarPoint> points = {
-      ScalarPoint{"train/loss", record.loss},
-      ScalarPoint{"train/lr", record.learning_rate},
-      ScalarPoint{"train/grad_norm", record.gradient_norm},
-      ScalarPoint{"train/skipped_steps", static_cast<double>(record.skipped)},
-      ScalarPoint{"speed/step_ms", 1e3 * record.step_seconds},
-      ScalarPoint{"speed/tokens_per_s", record.target_tokens_per_second},
-      ScalarPoint{"time_pct/data", 100.0 * record.data_share},
-      ScalarPoint{"time_pct/comm_exposed", 100.0 * record.comm_share},
-      ScalarPoint{"progress/tokens", static_cast<double>(record.target_tokens)},
-      ScalarPoint{"progress/epoch", record.epoch}};
-  if (words_.has_perplexity) {
-    points.push_back({"train/nll", record.nll});
-    points.push_back({"train/ppl", std::exp(record.nll)});
-  }
-  Check(metrics_->train_board->AddScalars(record.step, points));
 }
 
 void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
@@ -388,36 +363,13 @@ void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
   ShowSamples(result.samples, progress_.get());
   const std::string warning = evaluations_.AddEvaluation(record);
   if (directory_ && !warning.empty()) LogWarning(warning);
-  if (metrics_) Heartbeat("running");
-  if (!metrics_ || record.is_repeated) return;
-  JsonRecord json;
-  json.Set(recorded::kStep, record.step);
-  std::vector<std::pair<std::string, double>> tags;
-  for (const auto& [name, value] : result.metrics) {
-    json.Set(name, value);
-    tags.emplace_back("eval/" + name, value);
-  }
-  json.Set(recorded::kIsBest, record.is_best)
-      .Set(recorded::kSeconds, result.seconds)
-      .Set(recorded::kTime, SecondsSince1970());
+  if (records_) Heartbeat("running");
+  if (!records_ || record.is_repeated) return;
   for (const std::string& note : result.notes) {
     for (const std::string& line : LinesOf(note)) LogInfo(line);
   }
-  Check(metrics_->eval.Write(json));
-  if (!result.samples.empty()) Check(directory_->WriteSamples(record.step, result.samples));
-  if (!tensorboard_) return Check(metrics_->Flush());
-  std::string markdown = "| source | reference | hypothesis |\n|---|---|---|\n";
-  for (const EvaluationSample& sample : result.samples) {
-    absl::StrAppend(&markdown, "| ", sample.source, " | ", sample.reference, " | ",
-                    sample.hypothesis, " |\n");
-  }
-  std::vector<ScalarPoint> points;
-  for (const auto& [tag, value] : tags) points.push_back({tag, value});
-  Check(metrics_->eval_board->AddScalars(record.step, points));
-  if (!result.samples.empty()) {
-    Check(metrics_->eval_board->AddText("text/samples", markdown, record.step));
-  }
-  Check(metrics_->Flush());
+  Check(records_->WriteEvaluation(record));
+  if (reporting_.writer) reporting_.writer->WriteSoon();
 }
 
 void RunRecorder::OnEvent(int64_t step, const std::string& kind, const std::string& text) {
@@ -438,17 +390,17 @@ void RunRecorder::OnEvent(int64_t step, const std::string& kind, const std::stri
   if (kind == recorded::kStartEvent || kind == recorded::kResumeEvent) {
     event.Set(recorded::kRanks, runtime_.comm.size());
   }
-  if (!metrics_) {
+  if (!records_) {
     early_events_.push_back(std::move(event));
     return;
   }
-  Check(metrics_->events.Write(event));
-  if (kind == recorded::kCheckpointEvent) Check(metrics_->Flush());
+  Check(records_->WriteEvent(event));
+  if (kind == recorded::kCheckpointEvent) Check(records_->Flush());
 }
 
 void RunRecorder::BeforeCheckpoint() {
-  if (!metrics_) return;
-  Check(metrics_->Flush());
+  if (!records_) return;
+  Check(records_->Flush());
   Heartbeat("running");
 }
 
@@ -466,10 +418,13 @@ void RunRecorder::Check(const Status& status) {
 StatusOr<TrainResult> RunRecorder::Run(const std::function<StatusOr<TrainResult>()>& train) {
   try {
     StatusOr<TrainResult> result = train();
-    if (!result.ok() && !metrics_) {
+    if (!result.ok() && !records_) {
       result = ExplainChanges(result.status(), path_, resumed_.changes);
     }
-    if (result.ok() && metrics_) Check(WriteTest(*result));
+    if (result.ok() && records_ && result->test_evaluation &&
+        !result->test_evaluation->metrics.empty()) {
+      Check(records_->WriteTest(result->state.step, *result->test_evaluation));
+    }
     End(result.status());
     if (result.ok() && directory_) PrintSummary(*result);
     return result;
@@ -479,24 +434,10 @@ StatusOr<TrainResult> RunRecorder::Run(const std::function<StatusOr<TrainResult>
   }
 }
 
-Status RunRecorder::WriteTest(const TrainResult& result) const {
-  if (!result.test_evaluation || result.test_evaluation->metrics.empty()) return OkStatus();
-  JsonRecord json;
-  json.Set(recorded::kStep, result.state.step);
-  for (const auto& [name, value] : result.test_evaluation->metrics) json.Set(name, value);
-  json.Set(recorded::kSeconds, result.test_evaluation->seconds)
-      .Set(recorded::kTime, SecondsSince1970());
-  // The test set is measured once more if a finished run is started again: the last record counts.
-  DT_ASSIGN_OR_RETURN(MetricsLog log, MetricsLog::Open(RecordsPath(path_, recorded::kTest),
-                                                       recorded::kTest, result.state.step - 1));
-  DT_RETURN_IF_ERROR(log.Write(json));
-  return log.Flush();
-}
-
 void RunRecorder::End(const Status& status) {
   repeated_warnings_.End();
   sampling_.sampler.reset();
-  if (metrics_) Check(metrics_->Flush());
+  if (records_) Check(records_->Flush());
   if (progress_) progress_->Finish();
   if (!directory_) return;
   const ExitCode code = status.code();
@@ -506,6 +447,8 @@ void RunRecorder::End(const Status& status) {
                                  .exit_code = code,
                                  .step = step_,
                                  .message = std::string(status.message())}));
+  // The page says how the run ended.
+  if (reporting_.writer) reporting_.is_written = reporting_.writer->WriteNow();
 }
 
 void RunRecorder::PrintSummary(const TrainResult& result) const {
@@ -558,8 +501,11 @@ void RunRecorder::PrintSummary(const TrainResult& result) const {
   const bool has_samples = !std::filesystem::is_empty(path_ + "/samples", error) && !error;
   absl::StrAppend(&text, "run      ", path_, " (checkpoints in ckpt/",
                   has_samples ? ", samples in samples/)\n" : ")\n");
-  if (tensorboard_) {
+  if (options_.tensorboard) {
     absl::StrAppend(&text, "curves   tensorboard --logdir ", ShellQuote(path_ + "/tb"), "\n");
+  }
+  if (reporting_.is_written) {
+    absl::StrAppend(&text, "report   ", path_, "/report.html\n");
   }
   if (!words_.advice.empty()) {
     absl::StrAppend(&text, words_.advice, " ", ShellQuote(path_), "\n");

@@ -16,7 +16,9 @@
 #include "dtrain/launch/host_sampler.h"
 #include "dtrain/launch/progress.h"
 #include "dtrain/launch/repeated_warnings.h"
+#include "dtrain/launch/report_writer.h"
 #include "dtrain/launch/run_on_ranks.h"
+#include "dtrain/launch/run_records.h"
 #include "dtrain/runs/run_directory.h"
 #include "dtrain/train/trainer.h"
 
@@ -45,7 +47,10 @@ struct RunRecorderOptions {
   // checkpoint of another run lies. RunTrainingOptions::resume is to say the same.
   std::string resume = "auto";
   ProgressStyle progress = ProgressStyle::kAuto;
-  bool tensorboard = true;  // curves below run_dir/tb
+  bool tensorboard = true;      // curves below run_dir/tb
+  bool report = true;           // report.html and report.json, after evaluations and at the end
+  double sample_seconds = 5.0;  // between samples of the host; 0: none
+  bool details = true;          // what only a report needs is measured, too
 };
 
 // Every rank has one; the root's writes metrics and terminal, the others only their log.
@@ -67,6 +72,7 @@ class RunRecorder final : public TrainObserver {
   ~RunRecorder() override;
 
   const std::string& path() const { return path_; }
+  bool details() const { return options_.details; }
   void set_words(const RunWords& words) { words_ = words; }
   // A line for the terminal and the log.
   void Message(const std::string& line);
@@ -100,11 +106,9 @@ class RunRecorder final : public TrainObserver {
   Status OpenRoot(const std::string& program, const RunRecorderOptions& options,
                   const Configuration& config);
   Status Describe() const;
-  void WriteStepCurves(const StepRecord& record);
   // Trouble with the disk is told once and does not end a run that can still save checkpoints.
   void Check(const Status& status);
   void Heartbeat(const std::string& state);
-  Status WriteTest(const TrainResult& result) const;
   void End(const Status& status);
   void PrintSummary(const TrainResult& result) const;
 
@@ -119,10 +123,10 @@ class RunRecorder final : public TrainObserver {
     int64_t step = 0;     // the step the run continues from; 0 for a new run
     std::string changes;  // of the configuration, since the run was last trained
   } resumed_;
-  bool tensorboard_ = true;
+  RunRecorderOptions options_;
   std::optional<RunDirectory> directory_;
-  std::optional<RunMetrics> metrics_;
-  std::vector<JsonRecord> early_events_;  // of resuming, which comes before metrics_
+  std::optional<RunRecords> records_;
+  std::vector<JsonRecord> early_events_;  // of resuming, which comes before records_
   std::unique_ptr<Progress> progress_;
   Timer last_heartbeat_;
   LogSink log_before_;  // what took the log's lines before this run; null: still does
@@ -135,6 +139,11 @@ class RunRecorder final : public TrainObserver {
     std::vector<SampledRank> ranks;
     std::unique_ptr<HostSampler> sampler;
   } sampling_;
+  // On the root, from Begin() on.
+  struct Reporting {
+    std::optional<ReportWriter> writer;
+    bool is_written = false;  // at the end
+  } reporting_;
 };
 
 }  // namespace dtrain
