@@ -43,6 +43,28 @@ void FuzzHost(std::string_view text) {
   }
 }
 
+void FuzzPhases(std::string_view text) {
+  std::vector<RankFacts> phases;
+  internal::ParsePhases(text, phases);
+  int64_t before = 0;
+  for (const RankFacts& record : phases) {
+    DT_CHECK_LT(before, record.step);
+    DT_CHECK(!record.ranks.empty());
+    before = record.step;
+    for (const auto& rank : record.ranks) {
+      for (const double seconds : rank) DT_CHECK(seconds >= 0.0);
+    }
+  }
+}
+
+void FuzzNorms(std::string_view text) {
+  std::vector<NormFacts> norms;
+  internal::ParseNorms(text, norms);
+  for (const NormFacts& record : norms) {
+    for (const NormFacts::Group& group : record.groups) DT_CHECK(IsValidUtf8(group.name));
+  }
+}
+
 void CheckTexts(const Settings& settings) {
   for (const auto& [name, value] : settings) {
     DT_CHECK(IsValidUtf8(name));
@@ -73,6 +95,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   dtrain::FuzzSteps(text);
   dtrain::FuzzEvaluations(text);
   dtrain::FuzzHost(text);
+  dtrain::FuzzPhases(text);
+  dtrain::FuzzNorms(text);
   dtrain::FuzzOthers(text);
   return 0;
 }

@@ -2,14 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/launch/run_training.h"
 
+#include <cmath>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "dtrain/base/log.h"
 #include "dtrain/comm/self_communicator.h"
+#include "dtrain/report/row_intervals.h"
 #include "dtrain/run.pb.h"
+#include "dtrain/runs/row_values.h"
 #include "testing/catch.h"
 #include "testing/tiny_task.h"
 #include "testing/toy_training.h"
@@ -46,6 +53,7 @@ class ToyRuns {
     });
   }
   std::string File(const std::string& name) const { return folder_.File("run/" + name); }
+  proto::RunConfig& config() { return run_; }
 
  private:
   ToyCorpus corpus_;
@@ -80,6 +88,98 @@ TEST_CASE("a run is prepared, trained to its end, and goes on from there") {
   RunTrainingOptions anew = runs.Options(3);
   anew.resume = runs.File("none");
   CHECK(runs.Run(anew).status().code() == ExitCode::kUsage);
+}
+
+// The records of a stream, without the line of its schema.
+std::vector<nlohmann::json> RecordsOf(const ToyRuns& runs, const std::string& stream) {
+  std::istringstream lines(ReadTestFile(runs.File("metrics/" + stream + ".jsonl")));
+  std::vector<nlohmann::json> records;
+  std::string line;
+  std::getline(lines, line);
+  while (std::getline(lines, line)) records.push_back(nlohmann::json::parse(line));
+  return records;
+}
+
+// The files of TensorBoard in a folder; names of curves stand in them as they are.
+std::string CurvesIn(const std::string& folder) {
+  std::string text;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    text += ReadTestFile(entry.path().string());
+  }
+  return text;
+}
+
+RunTrainingOptions OfTwentyUpdates(const ToyRuns& runs) {
+  RunTrainingOptions options = runs.Options(20);
+  options.trainer.log_every = 1;
+  options.trainer.eval_every = {PeriodUnit::kUpdates, 10};
+  return options;
+}
+
+TEST_CASE("a run records what its report needs: samples, values per row, phases and norms") {
+  ToyRuns runs;
+  REQUIRE(runs.Run(OfTwentyUpdates(runs)).ok());
+  const std::vector<nlohmann::json> evaluations = RecordsOf(runs, "eval");
+  REQUIRE(evaluations.size() == 2);
+  for (const nlohmann::json& record : evaluations) {
+    CHECK(record["train_sample_nll"].get<double>() > 0.0);
+  }
+  for (const char* const which : {"last", "previous"}) {
+    INFO(which);
+    const StatusOr<RowValues> rows = ReadRowValues(RowValuesPath(runs.File(""), which));
+    REQUIRE(rows.ok());
+    const nlohmann::json& record = evaluations[std::string(which) == "last" ? 1 : 0];
+    CHECK(rows->step == record["step"].get<int64_t>());
+    for (const char* const metric : {"nll", "bleu", "chrf"}) {
+      INFO(metric);
+      const std::optional<Interval> interval = IntervalOf(*rows, metric);
+      REQUIRE(interval);
+      CHECK(interval->value == Approx(record[metric].get<double>()).epsilon(1e-5));
+    }
+  }
+  double forward = 0.0;
+  double seconds = 0.0;
+  for (const nlohmann::json& record : RecordsOf(runs, "ranks")) {
+    REQUIRE(record["forward"].size() == 1);
+    forward += record["forward"][0].get<double>();
+    for (const char* const phase : {"data", "forward", "backward", "exchange", "update"}) {
+      seconds += record[phase][0].get<double>();
+    }
+  }
+  CHECK(forward > 0.0);
+  CHECK(seconds <= RecordsOf(runs, "steps").back()["seconds"].get<double>());
+  const std::vector<nlohmann::json> norms = RecordsOf(runs, "norms");
+  REQUIRE(norms.size() == 2);
+  double squares = 0.0;
+  for (const auto& [group, values] : norms.back()["groups"].items()) {
+    INFO(group);
+    squares += std::pow(values[0].get<double>(), 2.0);
+    CHECK(values[1].get<double>() > 0.0);
+    CHECK(values[2].get<double>() > 0.0);
+  }
+  CHECK(std::sqrt(squares) ==
+        Approx(RecordsOf(runs, "steps").back()["grad_norm"].get<double>()).epsilon(1e-6));
+  CHECK(std::filesystem::exists(runs.File("report.html")));
+  CHECK_THAT(CurvesIn(runs.File("tb/eval")), Catch::Contains("eval/train_sample_nll"));
+  CHECK_THAT(CurvesIn(runs.File("tb/train")),
+             Catch::Contains("update_share/model.encoder.layers.0.attention"));
+}
+
+TEST_CASE("recording changes no weight, and leaves out what is turned off") {
+  const auto weights = [](bool records) {
+    ToyRuns runs;
+    runs.config().set_details(records);
+    runs.config().set_report(records);
+    runs.config().set_sample_seconds(records ? 5.0F : 0.0F);
+    REQUIRE(runs.Run(OfTwentyUpdates(runs)).ok());
+    CHECK(std::filesystem::exists(runs.File("report.html")) == records);
+    CHECK(std::filesystem::exists(runs.File("metrics/host.jsonl")) == records);
+    CHECK(std::filesystem::exists(RowValuesPath(runs.File(""), "last")) == records);
+    CHECK(RecordsOf(runs, "norms").empty() == !records);
+    CHECK(RecordsOf(runs, "eval").back().contains("train_sample_nll") == records);
+    return ReadTestFile(runs.File("ckpt/step-00000020/model.safetensors"));
+  };
+  CHECK(weights(true) == weights(false));
 }
 
 TEST_CASE("a run whose preparation fails writes no configuration") {

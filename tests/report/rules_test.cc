@@ -307,6 +307,53 @@ TEST_CASE("waiting for gradients is judged with its rate in both units") {
   CheckVerdict(JudgeNetwork({.ranks = 2}), VerdictLevel::kUnknown, "Not recorded");
 }
 
+TEST_CASE("the network is what all ranks wait for, not what one waits for another") {
+  CheckVerdict(JudgeNetwork({.ranks = 2, .share = 0.4, .common_share = 0.04}), VerdictLevel::kGood,
+               "4.0 % of the time of updates all ranks waited");
+  CheckVerdict(JudgeNetwork({.ranks = 2, .share = 0.4, .common_share = 0.06}), VerdictLevel::kNote,
+               "The network costs time");
+  const Verdict bad = JudgeNetwork({.ranks = 2, .share = 0.4, .common_share = 0.25});
+  CheckVerdict(bad, VerdictLevel::kBad, "The network was the bottleneck");
+  CHECK(bad.sure == Sureness::kMeasured);
+  CHECK_THAT(bad.evidence, Catch::Contains("Rank 0 waited 40 %"));
+}
+
+TEST_CASE("a rank that is slow most of the time is named, ranks that take turns are not") {
+  const auto judge = [](int ranks, double lost, double same) {
+    return JudgeSlowRank({.ranks = ranks, .lost_share = lost, .rank = 3, .same_share = same});
+  };
+  CheckVerdict(judge(4, 0.04, 1.0), VerdictLevel::kGood, "about equally fast");
+  CheckVerdict(judge(4, 0.06, 0.49), VerdictLevel::kNote, "in turn");
+  CheckVerdict(judge(4, 0.06, 0.51), VerdictLevel::kWarn, "Rank 3 is slow");
+  CheckVerdict(judge(4, 0.16, 0.51), VerdictLevel::kBad, "Rank 3 is slow");
+  // Of two ranks one is the slower one in half of the records by chance.
+  CheckVerdict(judge(2, 0.16, 0.79), VerdictLevel::kNote, "in turn");
+  CheckVerdict(judge(2, 0.16, 0.81), VerdictLevel::kBad, "Rank 3 is slow");
+  CheckVerdict(judge(1, kNaN, 0.0), VerdictLevel::kGood, "One rank");
+  CheckVerdict(judge(2, kNaN, 0.0), VerdictLevel::kUnknown, "Not recorded");
+  CheckVerdict(JudgeSlowRank({.ranks = 2, .is_on_gpu = true, .lost_share = 0.5}),
+               VerdictLevel::kUnknown, "times of GPUs");
+}
+
+TEST_CASE("a rate that moves weights far, or hardly, is told from one that does not") {
+  const auto judge = [](double moved) {
+    return JudgeRate({.peak = 1e-3, .last = 0.0, .update_share = moved});
+  };
+  CheckVerdict(judge(1.1e-2), VerdictLevel::kWarn, "may be too high");
+  CheckVerdict(judge(0.9e-2), VerdictLevel::kGood);
+  CheckVerdict(judge(1.1e-5), VerdictLevel::kGood);
+  CheckVerdict(judge(0.9e-5), VerdictLevel::kNote, "is low");
+  CHECK_THAT(judge(1e-3).evidence, Catch::Contains("0.001 of their norm"));
+  CHECK_THAT(judge(kNaN).evidence, Catch::Contains("not recorded"));
+}
+
+TEST_CASE("a score whose values per row are recorded has its interval") {
+  const Verdict verdict = JudgeEvaluatedPart(
+      {.metric = "31.5 BLEU", .evaluated = 1112.0, .whole = 1112.0, .interval = "29.7 to 33.2"});
+  CheckVerdict(verdict, VerdictLevel::kGood);
+  CHECK_THAT(verdict.evidence, Catch::Contains("29.7 to 33.2"));
+}
+
 TEST_CASE("checkpoints and evaluations that take much of the time are named, with advice") {
   CheckVerdict(JudgeCheckpoints({0.2, 300.0, 5}), VerdictLevel::kGood);
   CheckVerdict(JudgeCheckpoints({8.0, 300.0, 5}), VerdictLevel::kNote);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dtrain/formats/safetensors.h"
+#include "dtrain/runs/row_values.h"
 #include "report/made_up_run.h"
 #include "testing/catch.h"
 #include "testing/file_testing.h"
@@ -40,6 +41,115 @@ std::string AnswerTo(const RunReport& report, const std::string& part) {
     if (answer.question.find(part) != std::string::npos) return answer.text;
   }
   return "";
+}
+
+// Ten records of 10 s each, in which rank 1 works 2 s longer than rank 0, and the network takes 1
+// s.
+std::string PhaseRecords() {
+  std::string text = "{\"schema\":\"dtrain.ranks\",\"version\":1}\n";
+  for (int i = 1; i <= 10; ++i) {
+    JsonRecord record;
+    record.Set(recorded::kStep, 40 * i).Set(recorded::kSeconds, 10.0);
+    for (const std::string_view name : recorded::kPhaseNames) {
+      std::array<double, 2> by_rank = {0.0, 0.0};
+      if (name == "data") by_rank = {0.1, 0.6};
+      if (name == "forward") by_rank = {3.0, 4.0};
+      if (name == "backward") by_rank = {3.0, 4.0};
+      if (name == "exchange") by_rank = {3.0, 1.0};
+      record.SetList(name, by_rank);
+    }
+    text += record.ToString() + "\n";
+  }
+  return text;
+}
+
+TEST_CASE("with the times of all ranks the network is told from a slow rank") {
+  const TemporaryFolder folder;
+  const std::string path = MadeUpRun(folder.File("run")).Write();
+  WriteTestFile(RecordsPath(path, recorded::kPhases), PhaseRecords());
+  const RunReport report = ReportOf(path);
+  CHECK(report.numbers.common_wait_share == Approx(0.1));
+  CHECK(report.numbers.slow_share == Approx(0.25));
+  CHECK(report.numbers.slow_rank == 1);
+  CHECK(Find(report, "slow").title == "Rank 1 is slow");
+  CHECK(Name(Find(report, "slow").level) == "bad");
+  CHECK(Find(report, "network").title == "The network costs time");
+  CHECK_THAT(Find(report, "data").text, Catch::Contains("6.0 % of the time of updates rank 1"));
+  // Records of another number of ranks, and damaged ones, do not count.
+  WriteTestFile(RecordsPath(path, recorded::kPhases),
+                PhaseRecords() + R"({"step":500,"seconds":1,"start":[1,2,3]})" + "\n{\"step\":");
+  CHECK(Find(ReportOf(path), "slow").title == "Rank 1 is slow");
+}
+
+TEST_CASE("with values per row the noise is measured, and with a training sample the gap is") {
+  const TemporaryFolder folder;
+  MadeUpRun made(folder.File("run"));
+  size_t at = 0;
+  while ((at = made.evaluations.find("\"bleu\"", at)) != std::string::npos) {
+    made.evaluations.insert(at, "\"train_sample_nll\":1.25,");
+    at += 40;
+  }
+  const std::string path = made.Write();
+  const auto write = [&](const char* which, int64_t step, float nll) {
+    RowValues rows{.step = step};
+    std::vector<float> sums;
+    RowValues::Column bleu{.name = std::string(kBleuColumn), .width = 10};
+    for (int i = 0; i < 200; ++i) {
+      rows.rows.push_back(i);
+      sums.push_back(nll * 10.0F + 0.01F * static_cast<float>(i % 7));
+      const float hits = 4.0F + static_cast<float>(i % 3);
+      for (const float count :
+           {10.0F, 10.0F, hits, hits - 1, hits - 2, hits - 3, 10.0F, 9.0F, 8.0F, 7.0F}) {
+        bleu.values.push_back(count);
+      }
+    }
+    rows.AddRatio("nll", sums, std::vector<float>(200, 10.0F));
+    rows.columns.push_back(bleu);
+    REQUIRE(WriteRowValues(RowValuesPath(path, which), rows).ok());
+  };
+  write("previous", 360, 2.6F);
+  write("last", 400, 2.5F);
+  const RunReport report = ReportOf(path);
+  REQUIRE(report.numbers.score);
+  CHECK(report.numbers.loss_difference_error < 0.001);
+  CHECK_THAT(ScoreText(report), Catch::Contains(" ± "));
+  CHECK_THAT(Find(report, "trained").evidence, !Catch::Contains("not recorded"));
+  CHECK(Find(report, "trained").sure == Sureness::kLikely);
+  CHECK(Find(report, "overfit").number == "gap 1.25");
+  CHECK(Find(report, "overfit").sure == Sureness::kMeasured);
+  CHECK_THAT(Find(report, "noise").evidence, Catch::Contains("95 %"));
+  // Values of an update that is no evaluation are of a run before a restart.
+  write("last", 440, 2.5F);
+  CHECK_FALSE(ReportOf(path).numbers.score);
+  WriteTestFile(RowValuesPath(path, "last"), "damaged");
+  const RunReport damaged = ReportOf(path);
+  CHECK_FALSE(damaged.numbers.score);
+  CHECK_THAT(damaged.run.remarks.back() + damaged.run.remarks.front(),
+             Catch::Contains("rows-last"));
+}
+
+TEST_CASE("how far updates move the weights of layers decides on the rate") {
+  const TemporaryFolder folder;
+  const std::string path = MadeUpRun(folder.File("run")).Write();
+  const auto write = [&](double moved) {
+    const std::array<double, 3> warm_up = {1.0, 1.0, 0.5};
+    const std::array<double, 3> layer = {1.0, 1.0, moved};
+    const std::array<double, 3> table = {1.0, 1.0, 1e-9};
+    std::string text = "{\"schema\":\"dtrain.norms\",\"version\":1}\n";
+    for (const int step : {20, 200, 300}) {
+      JsonRecord groups;
+      groups.SetList("model.layers.0.attention", step == 20 ? warm_up : layer);
+      groups.SetList("model.shared", table);
+      text +=
+          JsonRecord().Set(recorded::kStep, step).Set(recorded::kGroups, groups).ToString() + "\n";
+    }
+    WriteTestFile(RecordsPath(path, recorded::kNorms), text);
+  };
+  write(1e-3);
+  CHECK(ReportOf(path).numbers.update_share == Approx(1e-3));
+  CHECK(Name(Find(ReportOf(path), "rate").level) == "good");
+  write(0.02);
+  CHECK(Name(Find(ReportOf(path), "rate").level) == "warn");
 }
 
 TEST_CASE("the numbers of a run follow from its records") {

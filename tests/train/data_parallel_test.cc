@@ -211,6 +211,12 @@ TEST_CASE("the losses of an evaluation are those of one process, to the last bit
       for (const char* const name : {"loss", "nll", "ppl", "bleu_tf"}) {
         CHECK(several.Metric(name) == one.Metric(name));
       }
+      CHECK(several.rows.rows == one.rows.rows);
+      for (const RowValues::Column& column : one.rows.columns) {
+        INFO(column.name);
+        REQUIRE(several.rows.Find(column.name) != nullptr);
+        CHECK(several.rows.Find(column.name)->values == column.values);
+      }
     }
   }
 }

@@ -16,7 +16,8 @@ TEST_CASE("a record has the losses of all ranks per token since the last one") {
   const auto records = testing::RunRanks(2, [](Communicator& comm) {
     RunClock clock;
     clock.Start(0.0);
-    StepMeter meter(/*log_every=*/2, comm, clock);
+    StepTimeline timeline(comm, {});
+    StepMeter meter(/*log_every=*/2, comm, clock, timeline);
     meter.Start();
     std::vector<StepRecord> result;
     for (int64_t step = 1; step <= 4; ++step) {
@@ -42,10 +43,34 @@ TEST_CASE("a record has the losses of all ranks per token since the last one") {
   }
 }
 
+TEST_CASE("a record has the times of all ranks since the last one") {
+  const auto records = testing::RunRanks(3, [](Communicator& comm) {
+    RunClock clock;
+    clock.Start(0.0);
+    StepTimeline timeline(comm, {});
+    StepMeter meter(/*log_every=*/1, comm, clock, timeline);
+    meter.Start();
+    timeline.AddStartup(10.0 + comm.rank());
+    const auto first = meter.Add({.step = 1, .sums = {.tokens = 1}}, {});
+    timeline.AddStartup(1.0);
+    const auto second = meter.Add({.step = 2, .sums = {.tokens = 1}}, {});
+    return std::vector<StepRecord>{*first, *second};
+  });
+  for (const std::vector<StepRecord>& of_rank : records) {
+    for (size_t rank = 0; rank < 3; ++rank) {
+      REQUIRE(of_rank[0].phases.size() == 3);
+      CHECK(of_rank[0].phases[rank][0] == 10.0 + static_cast<double>(rank));
+      CHECK(of_rank[1].phases[rank][0] == 1.0);
+    }
+    CHECK(of_rank[0].updates == 1);
+  }
+}
+
 TEST_CASE("nothing is recorded where no record is wanted") {
   SelfCommunicator comm;
   const RunClock clock;
-  StepMeter meter(/*log_every=*/0, comm, clock);
+  StepTimeline timeline(comm, {});
+  StepMeter meter(/*log_every=*/0, comm, clock, timeline);
   CHECK_FALSE(meter.Add({.step = 10, .sums = {.tokens = 1}}, {}).has_value());
 }
 

@@ -286,6 +286,11 @@ Status RunRecorder::Describe() const {
   return directory_->WriteEnvironment(environment);
 }
 
+void RunRecorder::Complete(TrainerOptions& options) const {
+  options.details = options_.details;
+  options.startup_seconds = opened_.Seconds();
+}
+
 void RunRecorder::Message(const std::string& line) {
   LogInfo(line);
   if (progress_) progress_->Message(line);
@@ -369,6 +374,7 @@ void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
     for (const std::string& line : LinesOf(note)) LogInfo(line);
   }
   Check(records_->WriteEvaluation(record));
+  if (options_.details) Check(records_->WriteRows(record));
   if (reporting_.writer) reporting_.writer->WriteSoon();
 }
 

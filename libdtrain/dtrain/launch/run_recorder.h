@@ -50,7 +50,7 @@ struct RunRecorderOptions {
   bool tensorboard = true;      // curves below run_dir/tb
   bool report = true;           // report.html and report.json, after evaluations and at the end
   double sample_seconds = 5.0;  // between samples of the host; 0: none
-  bool details = true;          // what only a report needs is measured, too
+  bool details = true;          // TrainerOptions::details
 };
 
 // Every rank has one; the root's writes metrics and terminal, the others only their log.
@@ -72,7 +72,8 @@ class RunRecorder final : public TrainObserver {
   ~RunRecorder() override;
 
   const std::string& path() const { return path_; }
-  bool details() const { return options_.details; }
+  // Sets what the recorder has to say of them: `details`, and how long the run has been prepared.
+  void Complete(TrainerOptions& options) const;
   void set_words(const RunWords& words) { words_ = words; }
   // A line for the terminal and the log.
   void Message(const std::string& line);
@@ -128,6 +129,7 @@ class RunRecorder final : public TrainObserver {
   std::optional<RunRecords> records_;
   std::vector<JsonRecord> early_events_;  // of resuming, which comes before records_
   std::unique_ptr<Progress> progress_;
+  Timer opened_;
   Timer last_heartbeat_;
   LogSink log_before_;  // what took the log's lines before this run; null: still does
   int64_t step_ = 0;

@@ -3,13 +3,16 @@
 #include "dtrain/launch/run_records.h"
 
 #include <cmath>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "dtrain/base/unix_time.h"
 #include "dtrain/runs/record_names.h"
+#include "dtrain/runs/row_values.h"
 
 namespace dtrain {
 namespace {
@@ -50,6 +53,8 @@ Status RunRecords::WriteStep(const StepRecord& record, bool has_perplexity) {
           .Set(recorded::kSourceTokensPerSecond, record.source_tokens_per_second)
           .Set(recorded::kSeconds, record.seconds)
           .Set(recorded::kTime, SecondsSince1970())));
+  DT_RETURN_IF_ERROR(AddPhases(record));
+  DT_RETURN_IF_ERROR(WriteNorms(record));
   if (!metrics_.train_board) return OkStatus();
   std::vector<ScalarPoint> points = {
       ScalarPoint{"train/loss", record.loss},
@@ -67,6 +72,63 @@ Status RunRecords::WriteStep(const StepRecord& record, bool has_perplexity) {
     points.push_back({"train/ppl", std::exp(record.nll)});
   }
   return metrics_.train_board->AddScalars(record.step, points);
+}
+
+Status RunRecords::AddPhases(const StepRecord& record) {
+  // Many ranks make long records.
+  constexpr size_t kManyRanks = 64;
+  constexpr double kPeriod = 10.0;
+  constexpr double kPeriodOfMany = 60.0;
+  if (record.phases.empty()) return OkStatus();
+  window_.phases.resize(record.phases.size());
+  for (size_t rank = 0; rank < record.phases.size(); ++rank) {
+    for (size_t i = 0; i < kNumPhases; ++i) window_.phases[rank][i] += record.phases[rank][i];
+  }
+  window_.step = record.step;
+  window_.seconds += record.step_seconds * static_cast<double>(record.updates);
+  const double period = record.phases.size() > kManyRanks ? kPeriodOfMany : kPeriod;
+  return window_.seconds < period ? OkStatus() : WritePhases();
+}
+
+Status RunRecords::WritePhases() {
+  if (window_.phases.empty()) return OkStatus();
+  static_assert(recorded::kPhaseNames.size() == kNumPhases);
+  JsonRecord json;
+  json.Set(recorded::kStep, window_.step).Set(recorded::kSeconds, window_.seconds);
+  for (size_t i = 0; i < kNumPhases; ++i) {
+    std::vector<double> by_rank;
+    // Microseconds are enough, and shorter.
+    for (const PhaseSeconds& phases : window_.phases) {
+      by_rank.push_back(std::round(1e6 * phases[i]) / 1e6);
+    }
+    json.SetList(recorded::kPhaseNames[i], by_rank);
+  }
+  json.Set(recorded::kTime, SecondsSince1970());
+  window_ = {};
+  return metrics_.phases.Write(json);
+}
+
+Status RunRecords::WriteNorms(const StepRecord& record) {
+  if (record.norms.empty()) return OkStatus();
+  JsonRecord groups;
+  std::vector<std::pair<std::string, double>> tags;
+  for (const GroupNorms& norms : record.norms) {
+    groups.SetList(norms.group,
+                   std::vector<double>{norms.gradient, norms.weight, norms.update_share});
+    tags.emplace_back("update_share/" + norms.group, norms.update_share);
+  }
+  DT_RETURN_IF_ERROR(metrics_.norms.Write(JsonRecord()
+                                              .Set(recorded::kStep, record.step)
+                                              .Set(recorded::kGroups, groups)
+                                              .Set(recorded::kTime, SecondsSince1970())));
+  if (!metrics_.train_board) return OkStatus();
+  return metrics_.train_board->AddScalars(record.step, PointsOf(tags));
+}
+
+Status RunRecords::Flush() {
+  const Status written = WritePhases();
+  DT_RETURN_IF_ERROR(metrics_.Flush());
+  return written;
 }
 
 Status RunRecords::WriteEvaluation(const EvaluationRecord& record) {
@@ -92,6 +154,19 @@ Status RunRecords::WriteEvaluation(const EvaluationRecord& record) {
         "text/samples", SamplesAsMarkdown(result.samples), record.step));
   }
   return Flush();
+}
+
+Status RunRecords::WriteRows(const EvaluationRecord& record) const {
+  if (record.result->rows.rows.empty()) return OkStatus();
+  RowValues values = record.result->rows;
+  values.step = record.step;
+  const std::string last = RowValuesPath(directory_.path(), "last");
+  std::error_code error;
+  // There is none before the second evaluation.
+  std::filesystem::rename(last, RowValuesPath(directory_.path(), "previous"), error);
+  DT_RETURN_IF_ERROR(WriteRowValues(last, values));
+  if (!record.is_best) return OkStatus();
+  return WriteRowValues(RowValuesPath(directory_.path(), "best"), values);
 }
 
 Status RunRecords::WriteTest(int64_t step, const EvaluationResult& result) const {

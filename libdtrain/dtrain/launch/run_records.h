@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "dtrain/base/status.h"
 #include "dtrain/runs/metrics_log.h"
@@ -23,15 +24,28 @@ class RunRecords {
 
   Status WriteStep(const StepRecord& record, bool has_perplexity);
   Status WriteEvaluation(const EvaluationRecord& record);
+  // The values per row: those of the last evaluation become those of the previous one.
+  Status WriteRows(const EvaluationRecord& record) const;
   Status WriteEvent(const JsonRecord& event) { return metrics_.events.Write(event); }
   // The result of the test set. It is measured once more if a finished run is started again: the
   // last record counts.
   Status WriteTest(int64_t step, const EvaluationResult& result) const;
-  Status Flush() { return metrics_.Flush(); }
+  Status Flush();
 
  private:
+  // Adds the times of the ranks, and writes them where enough have come together: at most a record
+  // for 10 s of training, so that they stay few beside the records of updates.
+  Status AddPhases(const StepRecord& record);
+  Status WritePhases();
+  Status WriteNorms(const StepRecord& record);
+
   const RunDirectory& directory_;
   RunMetrics metrics_;
+  struct Window {
+    int64_t step = 0;
+    double seconds = 0.0;
+    std::vector<PhaseSeconds> phases = {};  // of each rank
+  } window_;
 };
 
 }  // namespace dtrain

@@ -24,7 +24,9 @@ StatusOr<TrainResult> RunTraining(TrainingTask& task, const RunTrainingOptions& 
   ContextOptions context_options = options.context;
   context_options.rank = runtime.comm.rank();
   Context context(runtime.device, context_options);
-  Trainer trainer(task, runtime.comm, context, options.trainer);
+  TrainerOptions trainer_options = options.trainer;
+  recorder.Complete(trainer_options);
+  Trainer trainer(task, runtime.comm, context, trainer_options);
   trainer.set_observer(&recorder);
   trainer.set_stop_flags(&runtime.StopRequests());
   DT_RETURN_IF_ERROR(trainer.Resume(options.resume));

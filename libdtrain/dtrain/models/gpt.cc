@@ -80,12 +80,16 @@ Tensor Gpt::Hidden(const GptInputs& inputs, Context& ctx) {
   return final_norm_.Forward(x, ctx);
 }
 
-LossSums Gpt::Forward(const GptInputs& inputs, Context& ctx) {
+LossSums Gpt::Forward(const GptInputs& inputs, Context& ctx, std::vector<float>* nlls) {
   if (inputs.sequences.tokens() == 0) return {};
   const Tensor hidden = Hidden(inputs, ctx);
   if (ctx.training()) inputs_ = inputs;
   Tensor no_predictions;
-  return output_.Forward(hidden, inputs.target_ids, no_predictions, ctx);
+  if (nlls == nullptr) return output_.Forward(hidden, inputs.target_ids, no_predictions, ctx);
+  Tensor nll;
+  const LossSums sums = output_.Forward(hidden, inputs.target_ids, no_predictions, ctx, &nll);
+  *nlls = Download<float>(nll, ctx.stream());
+  return sums;
 }
 
 void Gpt::Backward(Context& ctx) {

@@ -81,9 +81,11 @@ class Gpt {
 
   // Returns the sums of the loss over the batch's targets. While training, keeps the tensors
   // Backward needs; gradients are those of the summed loss. For a trainer's scale and sums see
-  // nn/loss_sums.h.
-  LossSums Forward(const GptInputs& inputs, Context& ctx);
-  LossSums Forward(const GptBatch& batch, Context& ctx) { return Forward(Upload(batch, ctx), ctx); }
+  // nn/loss_sums.h. `nlls`, unless null, receives the loss of each token.
+  LossSums Forward(const GptInputs& inputs, Context& ctx, std::vector<float>* nlls = nullptr);
+  LossSums Forward(const GptBatch& batch, Context& ctx, std::vector<float>* nlls = nullptr) {
+    return Forward(Upload(batch, ctx), ctx, nlls);
+  }
   // Accumulates all parameter gradients of the last Forward.
   void Backward(Context& ctx);
 

@@ -135,12 +135,12 @@ Tensor Seq2SeqTransformer::Logits(const TranslationBatch& batch, Context& ctx) {
 }
 
 LossSums Seq2SeqTransformer::Forward(const TranslationBatch& batch, Context& ctx,
-                                     std::vector<int32_t>* predictions) {
-  return Forward(Upload(batch, ctx), ctx, predictions);
+                                     std::vector<int32_t>* predictions, std::vector<float>* nlls) {
+  return Forward(Upload(batch, ctx), ctx, predictions, nlls);
 }
 
 LossSums Seq2SeqTransformer::Forward(const TranslationInputs& inputs, Context& ctx,
-                                     std::vector<int32_t>* predictions) {
+                                     std::vector<int32_t>* predictions, std::vector<float>* nlls) {
   if (inputs.target.count() == 0) return {};
   const Tensor memory = Run(encoder_, inputs.source_ids, inputs.source_positions,
                             {inputs.source, Tensor(), inputs.source}, ctx);
@@ -153,8 +153,11 @@ LossSums Seq2SeqTransformer::Forward(const TranslationInputs& inputs, Context& c
   }
   Tensor predicted;
   if (predictions != nullptr) predicted = ctx.Empty({hidden.dim(0)}, DType::kInt32);
-  const LossSums sums = output_->Forward(hidden, inputs.target_ids, predicted, ctx);
+  Tensor nll;
+  const LossSums sums =
+      output_->Forward(hidden, inputs.target_ids, predicted, ctx, nlls == nullptr ? nullptr : &nll);
   if (predictions != nullptr) *predictions = Download<int32_t>(predicted, ctx.stream());
+  if (nlls != nullptr) *nlls = Download<float>(nll, ctx.stream());
   return sums;
 }
 

@@ -98,11 +98,11 @@ class Seq2SeqTransformer {
   // Returns the sums of the loss over the batch's target tokens, with teacher forcing. While
   // training, keeps the tensors Backward needs; gradients are those of the summed loss. For a
   // trainer's scale and sums see nn/loss_sums.h. `predictions`, unless null, receives the most
-  // probable token at each target position.
+  // probable token at each target position, and `nlls` the cross-entropy there.
   LossSums Forward(const TranslationInputs& inputs, Context& ctx,
-                   std::vector<int32_t>* predictions = nullptr);
+                   std::vector<int32_t>* predictions = nullptr, std::vector<float>* nlls = nullptr);
   LossSums Forward(const TranslationBatch& batch, Context& ctx,
-                   std::vector<int32_t>* predictions = nullptr);
+                   std::vector<int32_t>* predictions = nullptr, std::vector<float>* nlls = nullptr);
   // Accumulates all parameter gradients of the last Forward.
   void Backward(Context& ctx);
 

@@ -39,7 +39,7 @@ DType OutputLoss::LogitsType(DType compute_type, DeviceType device) {
 }
 
 LossSums OutputLoss::Forward(const Tensor& hidden, const Tensor& targets, Tensor& predictions,
-                             Context& ctx) {
+                             Context& ctx, Tensor* nlls) {
   const int64_t tokens = hidden.dim(0);
   const int64_t classes = weight_.shape()[0];
   DT_CHECK_EQ(targets.dim(0), tokens);
@@ -73,6 +73,7 @@ LossSums OutputLoss::Forward(const Tensor& hidden, const Tensor& targets, Tensor
       AccumulateColumnSums(d_logits, bias_->gradient(), ctx.stream());
     }
   }
+  if (nlls != nullptr) *nlls = nll;
   return account.Add(loss, nll, tokens);
 }
 

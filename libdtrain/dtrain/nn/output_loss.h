@@ -48,8 +48,10 @@ class OutputLoss {
   // A negative target has loss 0, but the result's `tokens` counts all rows. If there are such
   // targets, the caller must set `tokens` to the number of the other rows, because losses and
   // gradients are divided by it. `predictions`: [tokens], int32, receives the best class of each
-  // row; may be absent. For a trainer's scale and sums see nn/loss_sums.h.
-  LossSums Forward(const Tensor& hidden, const Tensor& targets, Tensor& predictions, Context& ctx);
+  // row; may be absent. `nlls`, unless null, becomes the cross-entropy of each row, [tokens],
+  // float32. For a trainer's scale and sums see nn/loss_sums.h.
+  LossSums Forward(const Tensor& hidden, const Tensor& targets, Tensor& predictions, Context& ctx,
+                   Tensor* nlls = nullptr);
   // Returns the gradient of hidden.
   Tensor Backward();
   // Number of rows of hidden that are projected at once.

@@ -8,8 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/report/learning_rules.h"
+#include "dtrain/report/number_text.h"
 #include "dtrain/report/run_report.h"
 #include "dtrain/report/speed_rules.h"
+#include "dtrain/runs/record_names.h"
 
 namespace dtrain {
 namespace {
@@ -75,11 +77,16 @@ Verdict JudgeTrainedRun(const RunFacts& run, const RunNumbers& numbers, const Sh
   }
   input.losses = AgainstTokens(run, EvaluationCurve(common, numbers.loss_key));
   const std::vector<CurvePoint> scores = EvaluationCurve(common, metric.key);
-  input.loss_noise = NoiseOfCurve(input.losses);
   const double difference = std::sqrt(2.0);
-  if (metric.is_larger_better && RisesAsLossFalls(input.losses, scores)) {
+  const bool counts_metric = metric.is_larger_better && RisesAsLossFalls(input.losses, scores);
+  input.is_noise_measured = std::isfinite(numbers.loss_difference_error) &&
+                            (!counts_metric || std::isfinite(numbers.score_difference_error));
+  input.loss_noise = input.is_noise_measured ? numbers.loss_difference_error / difference
+                                             : NoiseOfCurve(input.losses);
+  if (counts_metric) {
     input.metrics = AgainstTokens(run, Scaled(scores, metric.scale));
-    input.metric_noise = difference * NoiseOfCurve(input.metrics);
+    input.metric_noise = input.is_noise_measured ? numbers.score_difference_error * metric.scale
+                                                 : difference * NoiseOfCurve(input.metrics);
   } else {
     input.metric = {.name = "less dev loss", .decimals = 3};
     input.metric_noise = difference * input.loss_noise;
@@ -92,7 +99,14 @@ Verdict JudgeOverfittingOfRun(const RunFacts& run, const RunNumbers& numbers,
   OverfitInput input{.dev = EvaluationCurve(run, numbers.loss_key),
                      .has_patience = HasSetting(run, "trainer.early_stop.patience")};
   if (metric.is_larger_better) input.metric = EvaluationCurve(run, metric.key);
-  input.dev_noise = std::sqrt(2.0) * NoiseOfCurve(input.dev);
+  input.training = EvaluationCurve(run, recorded::kTrainSamplePrefix + numbers.loss_key);
+  const double difference = std::sqrt(2.0);
+  const bool is_measured = std::isfinite(numbers.loss_difference_error);
+  input.dev_noise =
+      is_measured ? numbers.loss_difference_error : difference * NoiseOfCurve(input.dev);
+  input.training_noise = difference * NoiseOfCurve(input.training);
+  // Of a few evaluations the noise is not known; the sample is about as large as the dev set.
+  if (!std::isfinite(input.training_noise)) input.training_noise = input.dev_noise;
   return JudgeOverfitting(input);
 }
 
@@ -117,6 +131,7 @@ Verdict JudgeRateOfRun(const RunFacts& run, const RunNumbers& numbers) {
     if (step.learning_rate > input.peak) input.peak = step.learning_rate;
     if (std::isfinite(step.learning_rate)) input.last = step.learning_rate;
   }
+  input.update_share = numbers.update_share;
   input.warmup_share = numbers.warmup_updates / std::max(1.0, static_cast<double>(run.updates()));
   // A run that goes on will fall yet.
   if (run.status.state == "running" || run.status.state == "preparing") input.is_complete = true;
@@ -143,25 +158,34 @@ std::vector<double> NormsAfterWarmup(const RunFacts& run, const RunNumbers& numb
   return norms;
 }
 
-PartInput EvaluatedPart(const RunFacts& run, const ShownMetric& metric) {
+PartInput EvaluatedPart(const RunFacts& run, const RunNumbers& numbers, const ShownMetric& metric) {
   const SetFacts* const dev = run.preparation ? run.preparation->Find("dev") : nullptr;
-  if (dev == nullptr || run.evaluations.empty()) return {};
+  if ((dev == nullptr && !run.last_rows) || run.evaluations.empty()) return {};
+  const auto number = [&](double value) {
+    return FixedNumber(value * metric.scale, metric.decimals);
+  };
+  PartInput input{.metric = number(EvaluationCurve(run, metric.key).back().y) + " " + metric.name};
+  if (numbers.score) {
+    input.interval = number(numbers.score->low) + " to " + number(numbers.score->high);
+  }
+  if (run.last_rows) input.evaluated = static_cast<double>(run.last_rows->rows.size());
+  input.whole = input.evaluated;
+  if (dev == nullptr) return input;
   const double most = run.Number("trainer.eval_max_sentences");
-  const double value = EvaluationCurve(run, metric.key).back().y * metric.scale;
-  return {.metric = absl::StrFormat("%.*f %s", metric.decimals, value, metric.name),
-          .evaluated = most > 0.0 ? std::min(most, dev->pairs) : dev->pairs,
-          .whole = dev->pairs};
+  input.evaluated = most > 0.0 ? std::min(most, dev->pairs) : dev->pairs;
+  input.whole = dev->pairs;
+  return input;
+}
+
+bool IsOnCpu(const RunFacts& run) {
+  return run.Environment("device").find("cpu") != std::string::npos;
 }
 
 // Rules of which no record is made.
-void AddNotRecorded(const RunFacts& run, const RunNumbers& numbers,
-                    std::vector<Verdict>& verdicts) {
+void AddNotRecorded(const RunFacts& run, std::vector<Verdict>& verdicts) {
   verdicts.push_back(NotRecorded("device", "Use of the processors",
                                  "the peak of this device, and the time of forward and backward"));
-  if (numbers.ranks > 1) {
-    verdicts.push_back(NotRecorded("slow", "A slow rank", "times of the other ranks"));
-  }
-  if (run.Environment("device").find("cpu") == std::string::npos) {
+  if (!IsOnCpu(run)) {
     verdicts.push_back(NotRecorded("throttle", "Clocks of the GPUs", "temperature and clocks"));
     verdicts.push_back(NotRecorded("memory", "Memory of the GPUs", "memory in use"));
   }
@@ -175,16 +199,23 @@ std::vector<Verdict> JudgeRun(const RunFacts& run, const RunNumbers& numbers,
       JudgeEnd(EndOfRun(run, numbers, options)),
       JudgeTrainedRun(run, numbers, metric),
       JudgeOverfittingOfRun(run, numbers, metric),
-      metric.key.empty() ? JudgeEvaluatedPart({}) : JudgeEvaluatedPart(EvaluatedPart(run, metric)),
+      metric.key.empty() ? JudgeEvaluatedPart({})
+                         : JudgeEvaluatedPart(EvaluatedPart(run, numbers, metric)),
       JudgeStability(LossesOf(run)),
       JudgeClipping(NormsAfterWarmup(run, numbers), run.Number("optimizer.clip_norm")),
       JudgeRateOfRun(run, numbers),
-      JudgeData(numbers.data_share),
+      JudgeData(numbers.data_share, numbers.rank_of_data),
       JudgeNetwork({.ranks = numbers.ranks,
                     .share = numbers.comm_share,
+                    .common_share = numbers.common_wait_share,
                     .step_seconds = numbers.step_ms / 1e3,
                     .bytes_each_way = numbers.bytes_each_way,
                     .is_bf16_wire = run.Setting("trainer.wire_precision").ends_with("16")}),
+      JudgeSlowRank({.ranks = numbers.ranks,
+                     .is_on_gpu = !IsOnCpu(run),
+                     .lost_share = numbers.slow_share,
+                     .rank = numbers.slow_rank,
+                     .same_share = numbers.slow_same_share}),
       JudgeCheckpoints({numbers.checkpoint_seconds, numbers.wall_seconds,
                         static_cast<int64_t>(numbers.checkpoints)}),
       JudgeEvaluations({.seconds = numbers.evaluation_seconds,
@@ -198,7 +229,7 @@ std::vector<Verdict> JudgeRun(const RunFacts& run, const RunNumbers& numbers,
   if (run.preparation) {
     verdicts.push_back(JudgePreparation(*run.preparation, run.Number("data.max_length")));
   }
-  AddNotRecorded(run, numbers, verdicts);
+  AddNotRecorded(run, verdicts);
   std::stable_sort(verdicts.begin(), verdicts.end(),
                    [](const Verdict& a, const Verdict& b) { return a.level < b.level; });
   return verdicts;

@@ -277,7 +277,12 @@ Verdict JudgeEvaluatedPart(const PartInput& input) {
   }
   const bool is_part = input.whole > input.evaluated;
   verdict.number = Thousands(input.evaluated);
-  verdict.evidence = "Values per sentence are not recorded, so there is no interval.";
+  verdict.evidence =
+      input.interval.empty()
+          ? "Values per sentence are not recorded, or the metric is no sum of them, so there is no "
+            "interval."
+          : "With other sentences of the same kind it would be " + input.interval +
+                " (95 % of the draws of sentences with replacement).";
   if (is_part) {
     verdict.level = VerdictLevel::kNote;
     verdict.title = "The dev score is of a part of the dev set";

@@ -78,15 +78,19 @@ struct RateInput {
   double last = 0.0;
   double warmup_share = 0.0;  // of the updates done
   bool is_complete = true;    // the run reached its limit
+  // How far an update moves the weights of layers, as a share of their norm: the median after
+  // warm-up. NaN if it is not recorded.
+  double update_share = std::numeric_limits<double>::quiet_NaN();
 };
 Verdict JudgeRate(const RateInput& input);
 
 struct PartInput {
   std::string metric = {};
-  double evaluated = 0.0;  // sentences of an evaluation
-  double whole = 0.0;      // sentences of the dev set
+  double evaluated = 0.0;     // sentences of an evaluation
+  double whole = 0.0;         // sentences of the dev set
+  std::string interval = {};  // "29.7 to 33.2"; "" if values per sentence are not recorded
 };
-// On how much of the dev set the score is.
+// On how much of the dev set the score is, and how sure it is.
 Verdict JudgeEvaluatedPart(const PartInput& input);
 
 struct RestartsInput {

@@ -38,6 +38,10 @@ inline constexpr Limit kRise{
     "overfitting: rise of the dev loss is above (standard errors of a difference)", 2};
 inline constexpr Limit kSmallDev{"small dev set: sentences of an evaluation are below", 500};
 inline constexpr Limit kWarmupLong{"long warm-up: its share of the updates is above", 0.25};
+inline constexpr Limit kUpdateLarge{
+    "the learning rate is high: an update moves weights by more than (share of their norm)", 1e-2};
+inline constexpr Limit kUpdateSmall{
+    "the learning rate is low: an update moves weights by less than (share of their norm)", 1e-5};
 inline constexpr Limit kRateFell{
     "the learning rate fell: at the end its share of the peak is at most", 0.2};
 
@@ -67,6 +71,14 @@ inline constexpr Limit kNetworkNote{
     "waiting for gradients: worth knowing from (share of an update)", 0.05};
 inline constexpr Limit kNetworkBad{"waiting for gradients: a problem from (share of an update)",
                                    0.2};
+inline constexpr Limit kSlowNote{
+    "a slow rank: worth knowing if the share of an update lost to it is above", 0.05};
+inline constexpr Limit kSlowBad{
+    "a slow rank: a problem if the share of an update lost to one rank is above", 0.15};
+inline constexpr Limit kSlowSame{"a slow rank: the same one in more than (share of the records)",
+                                 0.5};
+inline constexpr Limit kSlowSameOfTwo{
+    "a slow rank of two: the same one in more than (share of the records)", 0.8};
 inline constexpr Limit kCheckpointNote{"checkpoints: worth knowing from (share of the time)", 0.02};
 inline constexpr Limit kCheckpointWarn{"checkpoints: change something from (share of the time)",
                                        0.05};
@@ -99,6 +111,8 @@ inline constexpr std::array kAll = {kSilence,
                                     kRise,
                                     kSmallDev,
                                     kWarmupLong,
+                                    kUpdateLarge,
+                                    kUpdateSmall,
                                     kRateFell,
                                     kSpikeDeviations,
                                     kSpikeShare,
@@ -115,6 +129,10 @@ inline constexpr std::array kAll = {kSilence,
                                     kDataBad,
                                     kNetworkNote,
                                     kNetworkBad,
+                                    kSlowNote,
+                                    kSlowBad,
+                                    kSlowSame,
+                                    kSlowSameOfTwo,
                                     kCheckpointNote,
                                     kCheckpointWarn,
                                     kEvaluationNote,

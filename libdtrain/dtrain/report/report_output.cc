@@ -38,6 +38,10 @@ Json FactsJson(const RunReport& report) {
                 {"clock_seconds", NumberJson(numbers.clock_seconds)},
                 {"lost_seconds", NumberJson(numbers.lost_seconds)},
                 {"others_share", NumberJson(numbers.others_share)},
+                {"common_wait_share", NumberJson(numbers.common_wait_share)},
+                {"slow_share", NumberJson(numbers.slow_share)},
+                {"slow_rank", numbers.slow_rank},
+                {"update_share", NumberJson(numbers.update_share)},
                 {"end_reason", numbers.end_reason}};
   return facts;
 }
@@ -69,7 +73,15 @@ Json ResultsJson(const RunReport& report) {
   if (report.run.test) {
     for (const auto& [name, value] : report.run.test->metrics) test[name] = NumberJson(value);
   }
-  return {{"metric", report.metric.key}, {"dev", dev}, {"test", test}};
+  Json results = {{"metric", report.metric.key}, {"dev", dev}, {"test", test}};
+  if (const std::optional<Interval>& score = report.numbers.score) {
+    results["interval"] = {{"error", NumberJson(score->error)},
+                           {"low", NumberJson(score->low)},
+                           {"high", NumberJson(score->high)},
+                           {"rows", report.run.last_rows->rows.size()}};
+    results["difference_error"] = NumberJson(report.numbers.score_difference_error);
+  }
+  return results;
 }
 
 // The sign before a verdict in the terminal.

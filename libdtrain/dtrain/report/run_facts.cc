@@ -161,6 +161,24 @@ SampleFacts ReadNewestSamples(const std::string& run) {
   return samples;
 }
 
+// Values per row of an evaluation that is among the records; what a restart left of a later one is
+// not.
+std::optional<RowValues> ReadRows(std::string_view which, RunFacts& run) {
+  const std::string path = RowValuesPath(run.path, which);
+  std::error_code error;
+  if (!fs::exists(path, error)) return std::nullopt;
+  StatusOr<RowValues> rows = ReadRowValues(path);
+  if (!rows.ok()) {
+    run.remarks.push_back(path.substr(run.path.size() + 1) + " cannot be read.");
+    return std::nullopt;
+  }
+  const bool is_known =
+      std::any_of(run.evaluations.begin(), run.evaluations.end(),
+                  [&](const EvaluationFacts& evaluation) { return evaluation.step == rows->step; });
+  if (!is_known) return std::nullopt;
+  return *std::move(rows);
+}
+
 std::string LastPart(const std::string& path) {
   std::error_code error;
   const fs::path absolute = fs::weakly_canonical(path, error);
@@ -230,6 +248,14 @@ StatusOr<RunFacts> ReadRun(const std::string& path) {
   DT_RETURN_IF_ERROR(
       ReadRecords(recorded::kEvaluations, internal::ParseEvaluations, run.evaluations, run));
   DT_RETURN_IF_ERROR(ReadRecords(recorded::kEvents, internal::ParseEvents, run.events, run));
+  DT_RETURN_IF_ERROR(ReadRecords(recorded::kPhases, internal::ParsePhases, run.phases, run,
+                                 /*is_optional=*/true));
+  DT_RETURN_IF_ERROR(
+      ReadRecords(recorded::kNorms, internal::ParseNorms, run.norms, run, /*is_optional=*/true));
+  run.last_rows = ReadRows("last", run);
+  run.previous_rows = ReadRows("previous", run);
+  // The score that is shown is that of the last record.
+  if (run.last_rows && run.last_rows->step != run.evaluations.back().step) run.last_rows.reset();
   DT_RETURN_IF_ERROR(
       ReadRecords(recorded::kHost, internal::ParseHost, run.host, run, /*is_optional=*/true));
   std::vector<EvaluationFacts> tests;

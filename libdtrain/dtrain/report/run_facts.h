@@ -9,6 +9,7 @@
 #ifndef DTRAIN_REPORT_RUN_FACTS_H_
 #define DTRAIN_REPORT_RUN_FACTS_H_
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -18,6 +19,8 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
+#include "dtrain/runs/record_names.h"
+#include "dtrain/runs/row_values.h"
 
 namespace dtrain {
 
@@ -85,6 +88,27 @@ struct HostFacts {
   double disk_written = kNoNumber;
   std::vector<Network> networks = {};
   std::vector<Rank> ranks = {};
+};
+
+// One record of metrics/ranks.jsonl: seconds since the record before.
+struct RankFacts {
+  int64_t step = 0;
+  double seconds = kNoNumber;  // of training
+  // Seconds of each rank, by recorded::kPhaseNames.
+  std::vector<std::array<double, recorded::kPhaseNames.size()>> ranks = {};
+};
+
+// One record of metrics/norms.jsonl.
+struct NormFacts {
+  struct Group {
+    std::string name = {};
+    double gradient = kNoNumber;
+    double weight = kNoNumber;
+    double update_share = kNoNumber;
+  };
+
+  int64_t step = 0;
+  std::vector<Group> groups = {};
 };
 
 // One start of the program: a line of cmdline.txt.
@@ -165,8 +189,13 @@ struct RunFacts {
   std::vector<StepFacts> steps = {};
   std::vector<EvaluationFacts> evaluations = {};
   std::vector<EventFacts> events = {};
+  // Values per row of the last evaluation, and of the one before.
+  std::optional<RowValues> last_rows = {};
+  std::optional<RowValues> previous_rows = {};
   std::optional<EvaluationFacts> test = {};  // of the test set, at the end
-  std::vector<HostFacts> host = {};          // where rank 0 is, in the order of time
+  std::vector<RankFacts> phases = {};        // where the time of each rank went
+  std::vector<NormFacts> norms = {};
+  std::vector<HostFacts> host = {};  // where rank 0 is, in the order of time
   std::vector<StartFacts> starts = {};
   Settings settings = {};     // "trainer.max_steps": "1000"
   Settings environment = {};  // env.json

@@ -184,6 +184,98 @@ bool IsShare(std::string_view key, std::string_view program) {
           std::find(kShares.begin(), kShares.end(), key) != kShares.end());
 }
 
+// Places in recorded::kPhaseNames.
+enum PhaseIndex : size_t { kData = 1, kForward = 2, kBackward = 3, kExchange = 4, kUpdate = 5 };
+
+// What the slowest rank works beyond the others in one record, as a share of its work.
+double LostToSlowest(const RankFacts& record, size_t& slowest) {
+  std::vector<double> work;
+  for (const auto& phases : record.ranks) {
+    work.push_back(phases[kForward] + phases[kBackward] + phases[kUpdate]);
+  }
+  slowest = static_cast<size_t>(std::max_element(work.begin(), work.end()) - work.begin());
+  const double most = work[slowest];
+  work.erase(work.begin() + static_cast<int64_t>(slowest));
+  return most > 0.0 ? (most - Median(std::move(work))) / most : kNoNumber;
+}
+
+void SetSlowRank(const RunFacts& run, RunNumbers& numbers) {
+  std::vector<double> lost;
+  std::vector<double> times(numbers.phases.size());
+  for (const RankFacts& record : run.phases) {
+    if (record.ranks.size() != numbers.phases.size() || record.ranks.size() < 2) continue;
+    size_t slowest = 0;
+    const double share = LostToSlowest(record, slowest);
+    if (!std::isfinite(share)) continue;
+    lost.push_back(share);
+    ++times[slowest];
+  }
+  if (lost.empty()) return;
+  const auto most = std::max_element(times.begin(), times.end());
+  numbers.slow_rank = static_cast<int>(most - times.begin());
+  numbers.slow_same_share = *most / static_cast<double>(lost.size());
+  numbers.slow_share = Median(std::move(lost));
+}
+
+// The times of all ranks. Records before a restart with another number of ranks do not count.
+void SetPhases(const RunFacts& run, RunNumbers& numbers) {
+  if (run.phases.empty()) return;
+  numbers.phases.resize(run.phases.back().ranks.size());
+  double common = 0.0;
+  for (const RankFacts& record : run.phases) {
+    if (record.ranks.size() != numbers.phases.size()) continue;
+    numbers.phases_seconds += record.seconds;
+    double least = record.ranks.front()[kExchange];
+    for (size_t rank = 0; rank < record.ranks.size(); ++rank) {
+      least = std::min(least, record.ranks[rank][kExchange]);
+      for (size_t i = 0; i < recorded::kPhaseNames.size(); ++i) {
+        numbers.phases[rank][i] += record.ranks[rank][i];
+      }
+    }
+    common += least;
+  }
+  if (!(numbers.phases_seconds > 0.0)) return;
+  numbers.common_wait_share = common / numbers.phases_seconds;
+  for (size_t rank = 0; rank < numbers.phases.size(); ++rank) {
+    const double share = numbers.phases[rank][kData] / numbers.phases_seconds;
+    if (rank > 0 && !(share > numbers.data_share)) continue;
+    numbers.data_share = share;
+    numbers.rank_of_data = static_cast<int>(rank);
+  }
+  SetSlowRank(run, numbers);
+}
+
+// How far updates after warm-up move the weights of layers. Embeddings do not count: most of their
+// rows do not move at all.
+double UpdateShare(const RunFacts& run, double warmup_updates) {
+  std::vector<double> records;
+  for (const NormFacts& record : run.norms) {
+    if (static_cast<double>(record.step) <= warmup_updates) continue;
+    std::vector<double> layers;
+    for (const NormFacts::Group& group : record.groups) {
+      const bool is_of_layer =
+          group.name.ends_with(".attention") || group.name.ends_with(".feed_forward");
+      if (is_of_layer && std::isfinite(group.update_share)) layers.push_back(group.update_share);
+    }
+    if (!layers.empty()) records.push_back(Median(std::move(layers)));
+  }
+  return Median(std::move(records));
+}
+
+void SetIntervals(const RunFacts& run, RunNumbers& numbers) {
+  if (!run.last_rows) return;
+  const std::string key = MetricOf(run).key;
+  numbers.score = IntervalOf(*run.last_rows, key);
+  if (!run.previous_rows || run.previous_rows->step >= run.last_rows->step) return;
+  const auto error = [&](const std::string& metric) {
+    const std::optional<Interval> difference =
+        DifferenceOf(*run.last_rows, *run.previous_rows, metric);
+    return difference ? difference->error : kNoNumber;
+  };
+  numbers.score_difference_error = error(key);
+  numbers.loss_difference_error = error(numbers.loss_key);
+}
+
 }  // namespace
 
 RunNumbers NumbersOf(const RunFacts& run) {
@@ -197,13 +289,16 @@ RunNumbers NumbersOf(const RunFacts& run) {
   numbers.others_share = OthersShare(run.host);
   numbers.data_share = MeanShare(run.steps, &StepFacts::data_share);
   numbers.comm_share = MeanShare(run.steps, &StepFacts::comm_share);
+  SetPhases(run, numbers);
   numbers.warmup_updates = WarmupUpdates(run);
+  numbers.update_share = UpdateShare(run, numbers.warmup_updates);
   numbers.rate_falls_to_zero = FallsToZero(run);
   numbers.trained_parameters = ParametersWithGradients(run);
   numbers.bytes_each_way = BytesEachWay(run, numbers.ranks, numbers.trained_parameters);
   for (const std::string_view key : {recorded::kNll, recorded::kLoss}) {
     if (numbers.loss_key.empty() && EvaluationCurve(run, key).size() > 0) numbers.loss_key = key;
   }
+  SetIntervals(run, numbers);
   return numbers;
 }
 

@@ -162,7 +162,11 @@ std::string ScoreText(const RunReport& report) {
   const ShownMetric& metric = report.metric;
   const std::vector<CurvePoint> curve = EvaluationCurve(report.run, metric.key);
   if (curve.empty()) return "";
-  return FixedNumber(curve.back().y * metric.scale, metric.decimals) + " " + metric.name;
+  std::string text = FixedNumber(curve.back().y * metric.scale, metric.decimals);
+  if (const std::optional<Interval>& score = report.numbers.score) {
+    text += " ± " + FixedNumber(HalfWidth(*score) * metric.scale, metric.decimals);
+  }
+  return text + " " + metric.name;
 }
 
 std::string TestText(const RunReport& report) {

@@ -9,12 +9,15 @@
 #ifndef DTRAIN_REPORT_RUN_REPORT_H_
 #define DTRAIN_REPORT_RUN_REPORT_H_
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "dtrain/report/row_intervals.h"
 #include "dtrain/report/run_facts.h"
 #include "dtrain/report/statistics.h"
 #include "dtrain/report/verdict.h"
@@ -67,6 +70,21 @@ struct RunNumbers {
   double lost_seconds = kNoNumber;
   // The share of the host's processor time that other programs used.
   double others_share = kNoNumber;
+  // Seconds of each rank by recorded::kPhaseNames, over all records; empty if not recorded.
+  std::vector<std::array<double, recorded::kPhaseNames.size()>> phases = {};
+  double phases_seconds = 0.0;  // training time that these are of
+  // For JudgeNetwork(), JudgeData() and JudgeSlowRank().
+  double common_wait_share = kNoNumber;
+  int rank_of_data = 0;
+  double slow_share = kNoNumber;
+  int slow_rank = 0;
+  double slow_same_share = 0.0;
+  double update_share = kNoNumber;  // RateInput::update_share
+  // The last value of the metric, as it is recorded; nothing without values per row.
+  std::optional<Interval> score = {};
+  // Standard errors of the difference between the last two evaluations.
+  double score_difference_error = kNoNumber;
+  double loss_difference_error = kNoNumber;
 };
 
 struct RunReport {
@@ -98,7 +116,8 @@ std::vector<Verdict> JudgeRun(const RunFacts& run, const RunNumbers& numbers,
                               const ShownMetric& metric, const ReportOptions& options);
 std::vector<Answer> AnswersOf(const RunReport& report);
 
-// The last evaluation's value as text: "31.5 BLEU". "" if there is none.
+// The last evaluation's value as text: "31.5 BLEU", or "31.5 ± 1.8 BLEU" with the half width of
+// its 95 % interval. "" if there is none.
 std::string ScoreText(const RunReport& report);
 // The same of the test set.
 std::string TestText(const RunReport& report);

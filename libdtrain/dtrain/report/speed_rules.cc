@@ -80,14 +80,15 @@ void FindInSet(const SetFacts& set, double max_length, std::vector<Finding>& fou
 
 }  // namespace
 
-Verdict JudgeData(double share) {
+Verdict JudgeData(double share, int rank) {
   Verdict verdict{.id = "data", .number = PercentText(share), .curve = "wait"};
   if (!std::isfinite(share)) return NotRecorded("data", "Waiting for data", "data_share");
   verdict.level = LevelOfShare(share, limits::kDataNote, limits::kDataBad, VerdictLevel::kBad);
   verdict.title = share >= limits::kDataBad    ? "Data was the bottleneck"
                   : share >= limits::kDataNote ? "Data costs time"
                                                : "Data came in time";
-  verdict.text = PercentText(share) + " of the time of updates rank 0 waited for data.";
+  verdict.text = absl::StrFormat("%s of the time of updates rank %d waited for data.",
+                                 PercentText(share), rank);
   if (verdict.level != VerdictLevel::kGood) {
     verdict.change = "Prepare the data once (dtrain prepare), a local disk, more threads.";
   }
@@ -104,13 +105,17 @@ Verdict JudgeNetwork(const NetworkInput& input) {
   if (!std::isfinite(input.share)) {
     return NotRecorded("network", "Waiting for gradients", "comm_share");
   }
-  verdict.number = PercentText(input.share);
+  const bool is_apart = std::isfinite(input.common_share);
+  const double share = is_apart ? input.common_share : input.share;
+  verdict.number = PercentText(share);
   verdict.level =
-      LevelOfShare(input.share, limits::kNetworkNote, limits::kNetworkBad, VerdictLevel::kBad);
-  verdict.title = input.share >= limits::kNetworkBad    ? "Waiting for gradients was the bottleneck"
-                  : input.share >= limits::kNetworkNote ? "Waiting for gradients costs time"
-                                                        : "The network was not the bottleneck";
-  verdict.text = PercentText(input.share) + " of the time of updates rank 0 waited for gradients.";
+      LevelOfShare(share, limits::kNetworkNote, limits::kNetworkBad, VerdictLevel::kBad);
+  const char* const thing = is_apart ? "The network" : "Waiting for gradients";
+  verdict.title = share >= limits::kNetworkBad    ? std::string(thing) + " was the bottleneck"
+                  : share >= limits::kNetworkNote ? std::string(thing) + " costs time"
+                                                  : "The network was not the bottleneck";
+  verdict.text = PercentText(share) + " of the time of updates " +
+                 (is_apart ? "all ranks" : "rank 0") + " waited for gradients.";
   if (input.bytes_each_way > 0.0 && input.step_seconds > 0.0) {
     const double rate = input.bytes_each_way / input.step_seconds;
     absl::StrAppendFormat(&verdict.text,
@@ -119,15 +124,69 @@ Verdict JudgeNetwork(const NetworkInput& input) {
                           FixedNumber(8.0 * rate / 1e9, 3));
   }
   verdict.evidence =
-      "Only rank 0 is recorded: what it waits for may be a slower rank as well as the network.";
+      is_apart ? absl::StrFormat(
+                     "Rank 0 waited %s; what a rank waits longer than the others, it "
+                     "waits for a slower rank.",
+                     PercentText(input.share))
+               : "Only rank 0 is recorded: what it waits for may be a slower rank as well as the "
+                 "network.";
   if (verdict.level == VerdictLevel::kGood) return verdict;
   // Waiting of one rank is at least that of the network.
-  verdict.sure = Sureness::kLikely;
+  if (!is_apart) verdict.sure = Sureness::kLikely;
   verdict.change = absl::StrCat(input.is_bf16_wire ? ""
                                                    : "trainer.wire_precision=bf16 halves the "
                                                      "bytes; ",
                                 "trainer.power_sgd_rank, larger batches, local updates "
                                 "(docs/slow-networks.md). dtrain doctor measures the links.");
+  return verdict;
+}
+
+Verdict JudgeSlowRank(const SlowInput& input) {
+  Verdict verdict{.id = "slow", .curve = "time"};
+  if (input.ranks < 2) {
+    verdict.title = "No rank waits for another";
+    verdict.text = "One rank trained.";
+    return verdict;
+  }
+  if (input.is_on_gpu) {
+    CannotTell("A slow rank",
+               "Not known: times of GPUs are not recorded, only those of the processes that feed "
+               "them.",
+               verdict);
+    return verdict;
+  }
+  if (!std::isfinite(input.lost_share)) {
+    return NotRecorded("slow", "A slow rank", "times of the other ranks");
+  }
+  const std::string share = PercentText(input.lost_share);
+  verdict.number = share;
+  if (input.lost_share < limits::kSlowNote) {
+    verdict.title = "The ranks are about equally fast";
+    verdict.text = "The slowest one works " + share + " longer on an update than the others.";
+    return verdict;
+  }
+  const double same = input.ranks == 2 ? limits::kSlowSameOfTwo : limits::kSlowSame;
+  if (input.same_share <= same) {
+    verdict.level = VerdictLevel::kNote;
+    verdict.title = "Ranks wait for each other in turn";
+    verdict.text = absl::StrFormat(
+        "The slowest one works %s longer on an update, but it is not always the "
+        "same: rank %d in %s of the records.",
+        share, input.rank, PercentText(input.same_share));
+    verdict.change =
+        "More even batches: trainer.tokens_per_batch larger, or other programs off "
+        "these hosts.";
+    return verdict;
+  }
+  verdict.level = input.lost_share >= limits::kSlowBad ? VerdictLevel::kBad : VerdictLevel::kWarn;
+  verdict.title = absl::StrFormat("Rank %d is slow", input.rank);
+  verdict.text = absl::StrFormat(
+      "%s of its time of an update the others wait for rank %d, in %s of the records.", share,
+      input.rank, PercentText(input.same_share));
+  verdict.change = absl::StrFormat(
+      "Look at the host of rank %d: other programs, fewer cores or threads, a hot processor. A "
+      "rank less may be faster.",
+      input.rank);
   return verdict;
 }
 

@@ -11,17 +11,33 @@
 
 namespace dtrain {
 
-// share: of an update's time, in which rank 0 waited for data; NaN if it is not recorded.
-Verdict JudgeData(double share);
+// share: of an update's time, in which a rank waited for data; NaN if it is not recorded. `rank` is
+// the one that waited longest.
+Verdict JudgeData(double share, int rank = 0);
 
 struct NetworkInput {
   int ranks = 1;
-  double share = std::numeric_limits<double>::quiet_NaN();  // in which rank 0 waited
+  // Share of an update's time in which rank 0 waited for gradients.
+  double share = std::numeric_limits<double>::quiet_NaN();
+  // Share in which all ranks waited for them: what one waits beyond that, it waits for a slower
+  // rank. NaN if the times of the other ranks are not recorded.
+  double common_share = std::numeric_limits<double>::quiet_NaN();
   double step_seconds = 0.0;
   double bytes_each_way = 0.0;  // of a rank and an update; 0: not known
   bool is_bf16_wire = false;
 };
 Verdict JudgeNetwork(const NetworkInput& input);
+
+struct SlowInput {
+  int ranks = 1;
+  bool is_on_gpu = false;  // times are those of the host then, which does not compute
+  // The work of the slowest rank beyond that of the others, as a share of its own: the median over
+  // the records. NaN if the times of the ranks are not recorded.
+  double lost_share = std::numeric_limits<double>::quiet_NaN();
+  int rank = 0;             // the one that was the slowest most often
+  double same_share = 0.0;  // in that share of the records
+};
+Verdict JudgeSlowRank(const SlowInput& input);
 
 struct OverheadInput {
   double seconds = 0.0;       // of all of them

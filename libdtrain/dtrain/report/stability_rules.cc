@@ -218,12 +218,31 @@ Verdict JudgeRate(const RateInput& input) {
     verdict.sure = Sureness::kLikely;
     verdict.evidence = "The last part of a falling rate brings the largest gains.";
     verdict.change = "Let the run reach its limit, or set a schedule that ends sooner.";
+  } else if (input.update_share > limits::kUpdateLarge ||
+             input.update_share < limits::kUpdateSmall) {
+    const bool is_high = input.update_share > limits::kUpdateLarge;
+    verdict.level = is_high ? VerdictLevel::kWarn : VerdictLevel::kNote;
+    verdict.title = is_high ? "The learning rate may be too high" : "The learning rate is low";
+    verdict.text = absl::StrFormat(
+        "An update moves the weights of a layer by %.1g of their norm (median after warm-up).",
+        input.update_share);
+    verdict.number = absl::StrFormat("%.1g", input.update_share);
+    verdict.sure = Sureness::kHint;
+    verdict.evidence = "About 0.001 is usual.";
+    verdict.change = is_high ? "Try half of optimizer.learning_rate, or a longer warm-up."
+                             : "Try twice optimizer.learning_rate.";
   } else {
     verdict.title = "Nothing against the learning rate";
     verdict.text = absl::StrFormat("Peak %.3g, end %.2g.", input.peak, input.last);
     verdict.number = absl::StrFormat("%.3g", input.peak);
     verdict.sure = Sureness::kHint;
     verdict.evidence = "How far an update moves the weights is not recorded.";
+    if (std::isfinite(input.update_share)) {
+      verdict.evidence = absl::StrFormat(
+          "An update moves the weights of a layer by %.1g of their norm (median after warm-up); "
+          "about 0.001 is usual.",
+          input.update_share);
+    }
   }
   return verdict;
 }

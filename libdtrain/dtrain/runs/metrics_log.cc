@@ -65,6 +65,15 @@ JsonRecord& JsonRecord::SetRaw(std::string_view name, std::string_view json) {
   return *this;
 }
 
+JsonRecord& JsonRecord::SetList(std::string_view name, std::span<const double> values) {
+  std::string json = "[";
+  for (const double value : values) {
+    if (json.size() > 1) json += ',';
+    json += FormatNumber(value);
+  }
+  return SetRaw(name, json + ']');
+}
+
 std::string JsonRecord::Quote(std::string_view text) {
   return internal::JsonText(nlohmann::json(text));
 }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -39,6 +40,7 @@ class JsonRecord {
       return SetRaw(name, Quote(value));
     }
   }
+  JsonRecord& SetList(std::string_view name, std::span<const double> values);
   bool empty() const { return fields_.empty(); }
   // The object on one line, without a newline.
   std::string ToString() const { return "{" + fields_ + "}"; }

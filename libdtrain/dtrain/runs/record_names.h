@@ -6,6 +6,7 @@
 #ifndef DTRAIN_RUNS_RECORD_NAMES_H_
 #define DTRAIN_RUNS_RECORD_NAMES_H_
 
+#include <array>
 #include <string>
 #include <string_view>
 
@@ -21,8 +22,10 @@ inline constexpr std::string_view kSchemaPrefix = "dtrain.";
 inline constexpr std::string_view kSteps = "steps";
 inline constexpr std::string_view kEvaluations = "eval";
 inline constexpr std::string_view kEvents = "events";
-inline constexpr std::string_view kTest = "test";  // the result of the test set, at the end
-inline constexpr std::string_view kHost = "host";  // samples of the root's host
+inline constexpr std::string_view kTest = "test";     // the result of the test set, at the end
+inline constexpr std::string_view kHost = "host";     // samples of the root's host
+inline constexpr std::string_view kPhases = "ranks";  // where the time of each rank went
+inline constexpr std::string_view kNorms = "norms";   // of groups of parameters
 
 // In every record: seconds since 1970.
 inline constexpr std::string_view kTime = "t";
@@ -46,6 +49,8 @@ inline constexpr std::string_view kSeconds = "seconds";  // in evaluations, too
 
 // The fields of evaluations, beside metrics under names of their own.
 inline constexpr std::string_view kIsBest = "is_best";
+// Before the names of losses on a sample of the training data.
+inline constexpr char kTrainSamplePrefix[] = "train_sample_";
 
 // The fields of events.
 inline constexpr std::string_view kKind = "kind";
@@ -66,6 +71,14 @@ inline constexpr std::string_view kReceived = "received";
 inline constexpr std::string_view kSent = "sent";
 inline constexpr std::string_view kCpu = "cpu";        // of a rank, in seconds
 inline constexpr std::string_view kMemory = "memory";  // of a rank, resident
+
+// The fields of ranks, beside kSeconds: seconds since the record before, a list with a number for
+// each rank. In the order of comm's Phase.
+inline constexpr std::array<std::string_view, 8> kPhaseNames = {
+    "start", "data", "forward", "backward", "exchange", "update", "evaluation", "checkpoint"};
+// The field of norms: by group a list of the norm of the gradient, the norm of the weights, and the
+// norm of their change divided by that.
+inline constexpr std::string_view kGroups = "groups";
 
 // Kinds of events that a reader looks for, and how their texts begin.
 inline constexpr char kStartEvent[] = "start";

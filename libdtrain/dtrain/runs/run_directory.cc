@@ -217,6 +217,8 @@ Status RunMetrics::Flush() {
   DT_RETURN_IF_ERROR(steps.Flush());
   DT_RETURN_IF_ERROR(eval.Flush());
   DT_RETURN_IF_ERROR(events.Flush());
+  DT_RETURN_IF_ERROR(phases.Flush());
+  DT_RETURN_IF_ERROR(norms.Flush());
   if (train_board) DT_RETURN_IF_ERROR(train_board->Flush());
   return eval_board ? eval_board->Flush() : OkStatus();
 }
@@ -265,8 +267,15 @@ StatusOr<RunMetrics> RunDirectory::OpenMetrics(std::optional<int64_t> restored_s
   DT_ASSIGN_OR_RETURN(MetricsLog steps, open(recorded::kSteps, last_step));
   DT_ASSIGN_OR_RETURN(MetricsLog eval, open(recorded::kEvaluations, last_evaluation));
   DT_ASSIGN_OR_RETURN(MetricsLog events, open(recorded::kEvents, std::nullopt));
-  RunMetrics opened{std::move(steps), std::move(eval), std::move(events), std::nullopt,
-                    std::nullopt};
+  DT_ASSIGN_OR_RETURN(MetricsLog phases, open(recorded::kPhases, last_step));
+  DT_ASSIGN_OR_RETURN(MetricsLog norms, open(recorded::kNorms, last_step));
+  RunMetrics opened{.steps = std::move(steps),
+                    .eval = std::move(eval),
+                    .events = std::move(events),
+                    .phases = std::move(phases),
+                    .norms = std::move(norms),
+                    .train_board = std::nullopt,
+                    .eval_board = std::nullopt};
   if (!tensorboard_) return opened;
   DT_ASSIGN_OR_RETURN(TensorboardWriter train_board,
                       TensorboardWriter::Create(path_ + "/tb/train", board_step(last_step)));

@@ -53,6 +53,8 @@ struct RunMetrics {
   MetricsLog eval;   // one record for each evaluation
   // start, resume, memory, best, rounds, checkpoint, skip, timeline, stop; never truncated.
   MetricsLog events;
+  MetricsLog phases;  // where the time of each rank went
+  MetricsLog norms;   // of groups of parameters
   // Absent if RunDirectoryOptions::tensorboard is false.
   std::optional<TensorboardWriter> train_board;
   std::optional<TensorboardWriter> eval_board;

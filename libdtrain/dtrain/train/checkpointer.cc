@@ -177,7 +177,7 @@ Status Checkpointer::Save(const TrainState& state, const std::string& best_metri
   is_due_ = false;
   last_seconds_ = state.seconds;
   if (!is_on()) return OkStatus();
-  const Timeline::Span span = timeline_.Enter(Phase::kCheckpoint, state.step);
+  const auto span = timeline_.Enter(Phase::kCheckpoint, state.step);
   std::vector<CheckpointFile> more = strategy.CheckpointFiles();
   // The root waits for its whole device, on which ranks of its process may still record this
   // update.

@@ -78,14 +78,16 @@ void Evaluator::MarkDue(const PeriodClock& before, const PeriodClock& now) {
 
 Status Evaluator::Run(int64_t step, bool may_be_best, GradientStrategy& strategy, RunClock& clock,
                       TrainObserver& observer) {
-  const Timeline::Span span = timeline_.Enter(Phase::kEvaluation, step);
+  const auto span = timeline_.Enter(Phase::kEvaluation, step);
   // Evaluation is not training time: rates and time limits leave it out.
   const RunClock::Pause pause(clock);
   ctx_.set_training(false);
   SwapAverage(strategy, step, ctx_.stream());
   StatusOr<EvaluationResult> evaluated = Call(evaluation_.dev, ctx_);
+  const Status sampled = evaluated.ok() ? AddSample(*evaluated) : OkStatus();
   SwapAverage(strategy, step, ctx_.stream());
   DT_RETURN_IF_ERROR(evaluated.status());
+  DT_RETURN_IF_ERROR(sampled);
   EvaluationResult& result = last_.emplace(*std::move(evaluated));
   DT_RETURN_IF_ERROR(CheckSameMetrics(result, comm_));
   if (!result.metrics.empty()) {
@@ -113,8 +115,18 @@ Status Evaluator::Run(int64_t step, bool may_be_best, GradientStrategy& strategy
   return OkStatus();
 }
 
+Status Evaluator::AddSample(EvaluationResult& result) const {
+  // Without a dev set nothing is compared with it.
+  if (!options_.details || !evaluation_.sample || result.metrics.empty()) return OkStatus();
+  DT_ASSIGN_OR_RETURN(const EvaluationResult sample, evaluation_.sample(ctx_));
+  for (const auto& [name, value] : sample.metrics) {
+    result.metrics.emplace_back(recorded::kTrainSamplePrefix + name, value);
+  }
+  return OkStatus();
+}
+
 StatusOr<EvaluationResult> Evaluator::RunTest(int64_t step, GradientStrategy& strategy) {
-  const Timeline::Span span = timeline_.Enter(Phase::kEvaluation, step);
+  const auto span = timeline_.Enter(Phase::kEvaluation, step);
   ctx_.set_training(false);
   SwapAverage(strategy, step, ctx_.stream());
   StatusOr<EvaluationResult> result = Call(evaluation_.test, ctx_);

@@ -62,6 +62,8 @@ class Evaluator {
   void Adopt(bool is_own, TrainObserver& observer, TrainState& state) const;
 
  private:
+  // Adds the losses of the training sample, if the task has one.
+  Status AddSample(EvaluationResult& result) const;
   // How the best checkpoint and early stopping use their metrics.
   std::vector<SteeringMetric> SteeringMetrics() const;
   std::string DescribeDirections() const;

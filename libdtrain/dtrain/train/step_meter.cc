@@ -3,8 +3,8 @@
 #include "dtrain/train/step_meter.h"
 
 #include <algorithm>
-#include <array>
 #include <span>
+#include <vector>
 
 namespace dtrain {
 
@@ -17,23 +17,36 @@ std::optional<StepRecord> StepMeter::Add(const IssuedUpdate& update, const StepS
   window_.comm_seconds += update.comm_seconds;
   ++window_.updates;
   if (log_every_ == 0 || update.step % log_every_ != 0) return std::nullopt;
-  std::array<double, 2> losses = {window_.loss, window_.nll};
-  comm_.AllReduce(std::span<double>(losses), ReduceOp::kSum);
+  // The losses, and then the phases of each rank, with zeros where others have theirs.
+  std::vector<double> sums(2 + kNumPhases * static_cast<size_t>(comm_.size()));
+  sums[0] = window_.loss;
+  sums[1] = window_.nll;
+  const PhaseSeconds own = timeline_.TakePhases();
+  std::copy(own.begin(), own.end(),
+            sums.begin() + 2 + static_cast<int64_t>(kNumPhases) * comm_.rank());
+  comm_.AllReduce(std::span<double>(sums), ReduceOp::kSum);
   const double seconds = std::max(clock_.Seconds() - window_.start, 1e-9);
   const double tokens = static_cast<double>(std::max<int64_t>(window_.tokens, 1));
-  const StepRecord record{.step = update.step,
-                          .epoch = update.epochs,
-                          .loss = losses[0] / tokens,
-                          .nll = losses[1] / tokens,
-                          .learning_rate = update.learning_rate,
-                          .gradient_norm = decided.gradient_norm,
-                          .target_tokens = update.target_tokens,
-                          .step_seconds = seconds / static_cast<double>(window_.updates),
-                          .data_share = window_.data_seconds / seconds,
-                          .comm_share = window_.comm_seconds / seconds,
-                          .target_tokens_per_second = tokens / seconds,
-                          .source_tokens_per_second = window_.source_tokens / seconds,
-                          .seconds = update.seconds};
+  StepRecord record{.step = update.step,
+                    .epoch = update.epochs,
+                    .loss = sums[0] / tokens,
+                    .nll = sums[1] / tokens,
+                    .learning_rate = update.learning_rate,
+                    .gradient_norm = decided.gradient_norm,
+                    .target_tokens = update.target_tokens,
+                    .step_seconds = seconds / static_cast<double>(window_.updates),
+                    .data_share = window_.data_seconds / seconds,
+                    .comm_share = window_.comm_seconds / seconds,
+                    .target_tokens_per_second = tokens / seconds,
+                    .source_tokens_per_second = window_.source_tokens / seconds,
+                    .seconds = update.seconds,
+                    .updates = window_.updates};
+  record.phases.resize(static_cast<size_t>(comm_.size()));
+  auto from = sums.begin() + 2;
+  for (PhaseSeconds& phases : record.phases) {
+    std::copy(from, from + static_cast<int64_t>(kNumPhases), phases.begin());
+    from += static_cast<int64_t>(kNumPhases);
+  }
   Start();
   return record;
 }

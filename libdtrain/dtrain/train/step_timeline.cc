@@ -73,10 +73,20 @@ std::string StepTimeline::Toggle() {
   return absl::StrFormat("each rank writes a trace into %s", options_.directory);
 }
 
-Timeline::Span StepTimeline::Enter(Phase phase, int64_t index) {
+static_assert(kNumPhases == static_cast<size_t>(Phase::kEnd));
+
+StepTimeline::PhaseSpan::PhaseSpan(std::string_view name, int lane, int64_t index, Timeline& spans,
+                                   double& seconds)
+    : span_(spans, name, lane, index), seconds_(seconds), begin_(Timeline::Now()) {}
+
+StepTimeline::PhaseSpan::~PhaseSpan() {
+  seconds_ += 1e-9 * static_cast<double>(Timeline::Now() - begin_);
+}
+
+StepTimeline::PhaseSpan StepTimeline::Enter(Phase phase, int64_t index) {
   HeartbeatOf(comm_)->SetPhase(phase);
   const int lane = phase < Phase::kEvaluation ? kComputeLane : kEvaluationLane;
-  return {spans_, Name(phase), lane, index};
+  return {Name(phase), lane, index, spans_, phases_[static_cast<size_t>(phase)]};
 }
 
 void StepTimeline::EndUpdate() {

@@ -41,6 +41,7 @@ struct EvaluationResult {
   std::vector<std::pair<std::string, double>> metrics = {};
   std::vector<EvaluationSample> samples = {};
   std::vector<std::string> notes = {};  // signatures of the metrics
+  RowValues rows = {};                  // of the rows that were evaluated; may be empty
   double seconds = 0.0;
 
   // The value of the metric, or NaN if the result does not have it.
@@ -64,6 +65,10 @@ struct Evaluation {
   using Function = std::function<StatusOr<EvaluationResult>(Context&)>;
   Function dev = {};   // while training and at its end; none: no metrics
   Function test = {};  // at the end of the run; none: no test set
+  // Losses of a fixed sample of the training data, measured exactly as `dev` measures them, under
+  // the same names; other metrics are left out. They are reported as "train_sample_NAME". With them
+  // overfitting is measured: the losses of training have dropout and smoothing.
+  Function sample = {};
   // The direction in which the best checkpoint and early stopping follow a metric.
   std::function<bool(const std::string& metric)> smaller_is_better = SmallerIsBetter;
 };

@@ -11,10 +11,20 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "dtrain/train/step_timeline.h"
 #include "dtrain/train/task.h"
 
 namespace dtrain {
+
+// Norms of the parameters of a part of the model in one update.
+struct GroupNorms {
+  std::string group = {};     // "model.encoder.layers.0.attention"
+  double gradient = 0.0;      // of the mean gradient, before clipping
+  double weight = 0.0;        // before the update
+  double update_share = 0.0;  // the norm of the weights' change, divided by `weight`
+};
 
 // One logged update. Losses, rates and times are means over the updates since the last record.
 struct StepRecord {
@@ -35,6 +45,12 @@ struct StepRecord {
   double seconds = 0.0;       // training time so far
   double max_seconds = 0.0;   // training time at which the run ends; 0 is no limit
   double eta_seconds = -1.0;  // to the end of the run; negative if unknown
+  int64_t updates = 0;        // since the last record
+  // Time of each rank since the last record. Some belongs to no phase.
+  std::vector<PhaseSeconds> phases = {};
+  // Norms in this update, in one record of ten with TrainerOptions::details, on the root; else
+  // empty.
+  std::vector<GroupNorms> norms = {};
 };
 
 struct EvaluationRecord {

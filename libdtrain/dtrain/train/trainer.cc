@@ -45,7 +45,7 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
           StrategyOf(options, ctx.stream()),
           {task.parameters(), comm, timeline_.spans(), decisions_.step().loss_scale()})),
       plan_(options_),
-      meter_(options.log_every, comm, clock_),
+      meter_(options.log_every, comm, clock_, timeline_),
       evaluator_(task, comm, ctx, timeline_, options_),
       checkpointer_(task, comm, timeline_, options_),
       step_(task, comm, ctx, timeline_, *strategy_, decisions_.step(), options_) {}
@@ -93,6 +93,7 @@ Status Trainer::Restore(const TrainState& state) {
 StatusOr<TrainResult> Trainer::Run() {
   DT_RETURN_IF_ERROR(CheckEnds(options_));
   clock_.Start(progress_.seconds);
+  timeline_.AddStartup(options_.startup_seconds);
   meter_.Start();
   checkpointer_.Start(progress_.seconds);
   // A finished run that is started again must not make another update.
@@ -175,6 +176,7 @@ Status Trainer::Collect(bool all) {
     std::optional<StepRecord> record = meter_.Add(update, decided);
     if (!record) continue;
     record->skipped = decisions_.skipped();
+    record->norms = step_.norms().Take(record->step, record->gradient_norm);
     plan_.AddOutlook(*record);
     observer_->OnStep(*record);
   }

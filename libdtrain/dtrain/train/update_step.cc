@@ -22,6 +22,14 @@ bool UsesGraphs(CudaGraphs graphs, const Device& device, int ranks) {
   return graphs == CudaGraphs::kOn || (graphs == CudaGraphs::kAuto && ranks == 1);
 }
 
+// Updates of which one is measured. The root does it for all, where it has the gradients of all.
+int64_t NormsEvery(const TrainerOptions& options, const Communicator& comm,
+                   GradientStrategy& strategy) {
+  constexpr int64_t kRecords = 10;
+  const bool has_all = comm.is_root() && strategy.shards() == nullptr;
+  return options.details && has_all ? kRecords * options.log_every : 0;
+}
+
 }  // namespace
 
 UpdateStep::UpdateStep(TrainingTask& task, Communicator& comm, Context& ctx, StepTimeline& timeline,
@@ -34,7 +42,8 @@ UpdateStep::UpdateStep(TrainingTask& task, Communicator& comm, Context& ctx, Ste
       strategy_(strategy),
       device_step_(device_step),
       options_(options),
-      graphs_(UsesGraphs(options.cuda_graphs, ctx.device(), comm.size()), ctx) {}
+      graphs_(UsesGraphs(options.cuda_graphs, ctx.device(), comm.size()), ctx),
+      norms_(task.parameters(), NormsEvery(options, comm, strategy)) {}
 
 UpdateStep::~UpdateStep() { ctx_.set_loss({}); }
 
@@ -44,7 +53,7 @@ StatusOr<IssuedUpdate> UpdateStep::ComputeGradients(int64_t step, RequestInbox& 
   Timer timer;
   HeartbeatOf(comm_)->SetStep(step);
   const auto next = [&] {
-    const Timeline::Span span = timeline_.Enter(Phase::kData);
+    const auto span = timeline_.Enter(Phase::kData);
     return task_.NextUpdate();
   };
   DT_ASSIGN_OR_RETURN(const int micro_batches, next());
@@ -56,7 +65,7 @@ StatusOr<IssuedUpdate> UpdateStep::ComputeGradients(int64_t step, RequestInbox& 
   update.source_tokens = static_cast<double>(batch.source_tokens);
   DT_RETURN_IF_ERROR(strategy_.BeginUpdate(batch.global_tokens));
   RunMicroBatches(micro_batches, step, update.sums);
-  const Timeline::Span span = timeline_.Enter(Phase::kExchange);
+  const auto span = timeline_.Enter(Phase::kExchange);
   timer.Restart();
   strategy_.FinishGradients();
   update.comm_seconds = timer.Seconds();
@@ -83,10 +92,10 @@ LossSums UpdateStep::RunMicroBatch(int i, bool is_last) {
   task_.Upload(i, ctx_);
   const auto forward_and_backward = [&] {
     const LossSums sums = [&] {
-      const Timeline::Span span = timeline_.Enter(Phase::kForward, i);
+      const auto span = timeline_.Enter(Phase::kForward, i);
       return task_.Forward(i, ctx_);
     }();
-    const Timeline::Span span = timeline_.Enter(Phase::kBackward, i);
+    const auto span = timeline_.Enter(Phase::kBackward, i);
     task_.Backward(ctx_);
     task_.parameters().SettleGradients();
     return sums;
@@ -132,8 +141,9 @@ void UpdateStep::ExchangeScalars(RequestInbox& inbox, const RunClock& clock, Iss
 }
 
 void UpdateStep::ApplyGradients(const IssuedUpdate& update) {
-  const Timeline::Span span = timeline_.Enter(Phase::kUpdate);
+  const auto span = timeline_.Enter(Phase::kUpdate);
   Stream& stream = ctx_.stream();
+  if (norms_.IsDue(update.step)) norms_.Before(stream);
   const int64_t learned = strategy_.CountTokens(update.own_tokens, update.sums.tokens);
   device_step_.SetInputs(
       {.learning_rate = update.learning_rate, .tokens = static_cast<double>(learned)}, stream);
@@ -146,6 +156,7 @@ void UpdateStep::ApplyGradients(const IssuedUpdate& update) {
     strategy_.GatherWeights(update.step, stream);
     return LossSums();
   }));
+  if (norms_.IsDue(update.step)) norms_.After(update.step, stream);
   ++count_;
 }
 

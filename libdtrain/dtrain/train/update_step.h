@@ -13,6 +13,7 @@
 #include "dtrain/nn/loss_sums.h"
 #include "dtrain/optim/step_state.h"
 #include "dtrain/train/issued_update.h"
+#include "dtrain/train/norm_meter.h"
 #include "dtrain/train/request_inbox.h"
 #include "dtrain/train/run_clock.h"
 #include "dtrain/train/step_graphs.h"
@@ -44,6 +45,8 @@ class UpdateStep {
   // there was no update.
   std::string DescribeMemory() const;
   const StepGraphs& graphs() const { return graphs_; }
+  // Has measured the updates that are due, while they were applied.
+  NormMeter& norms() { return norms_; }
   Stream& stream() { return ctx_.stream(); }
 
  private:
@@ -60,6 +63,7 @@ class UpdateStep {
   DeviceStep& device_step_;
   const TrainerOptions& options_;
   StepGraphs graphs_;
+  NormMeter norms_;
   int64_t count_ = 0;
   int64_t activation_peak_ = 0;  // bytes
 };

@@ -94,6 +94,33 @@ TEST_CASE("the samples of an evaluation are among the sentences evaluated, none 
   }
 }
 
+TEST_CASE("a part of the dev set is every k-th of its sentences, measured as in the whole set") {
+  const ToyCorpus corpus(240, 20);
+  TranslationTaskOptions options = MakeToyRun(corpus).task;
+  SelfCommunicator comm;
+  Context ctx(options.device);
+  const EvaluationResult all = *(*TranslationTask::Create(options, comm))->Evaluate(ctx);
+  CHECK(all.rows.rows.size() == 20);
+  options.eval_max_sentences = 5;
+  const std::unique_ptr<TranslationTask> task = *TranslationTask::Create(options, comm);
+  const EvaluationResult part = *task->Evaluate(ctx);
+  REQUIRE(part.rows.rows == std::vector<int32_t>{0, 4, 8, 12, 16});
+  double sum = 0.0;
+  double tokens = 0.0;
+  for (size_t i = 0; i < part.rows.rows.size(); ++i) {
+    const float nll = part.rows.Find("nll.sum")->values[i];
+    CHECK(nll == Approx(all.rows.Find("nll.sum")->values[4 * i]).epsilon(1e-4));
+    sum += nll;
+    tokens += part.rows.Find("nll.count")->values[i];
+  }
+  CHECK(part.Metric("nll") == Approx(sum / tokens).epsilon(1e-5));
+  CHECK_THAT(task->identity().evaluation, Catch::Contains("dev pairs 5 of 20\n"));
+  const EvaluationResult sample = *task->evaluation().sample(ctx);
+  REQUIRE(sample.metrics.size() == 1);
+  CHECK(sample.metrics[0].first == "nll");
+  CHECK(sample.Metric("nll") == Approx(part.Metric("nll")).epsilon(0.2));  // nothing is learned yet
+}
+
 TEST_CASE("a set of which a file is missing is a data error that names it") {
   for (const std::string name : {"dev.src", "dev.ref", "dev.bin"}) {
     const ToyCorpus corpus;

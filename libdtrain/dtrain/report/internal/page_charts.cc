@@ -93,6 +93,13 @@ Chart LossChart(const RunReport& report, const RunAxes& axes, size_t buckets) {
   ChartSeries dev = EvaluationSeries(axes, report.run, report.numbers.loss_key, 1.0);
   dev.name = "dev set (" + report.numbers.loss_key + ")";
   chart.series.push_back(std::move(dev));
+  ChartSeries sample = EvaluationSeries(
+      axes, report.run, recorded::kTrainSamplePrefix + report.numbers.loss_key, 1.0);
+  if (!sample.y.empty()) {
+    sample.name = "training sample, measured like the dev set";
+    sample.look = "s3";
+    chart.series.push_back(std::move(sample));
+  }
   return chart;
 }
 

@@ -4,16 +4,19 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/report/html.h"
 #include "dtrain/report/internal/page_parts.h"
 #include "dtrain/report/limits.h"
 #include "dtrain/report/number_text.h"
+#include "dtrain/report/row_intervals.h"
 
 namespace dtrain::internal {
 namespace {
@@ -114,6 +117,20 @@ std::string ParametersTable(const CheckpointFacts& checkpoint) {
                    {.caption = "Parameters by the names of their tensors"});
 }
 
+std::string NormsTable(const NormFacts& norms) {
+  std::vector<std::vector<Cell>> rows;
+  for (const NormFacts::Group& group : norms.groups) {
+    rows.push_back({{group.name},
+                    {ShortNumber(group.gradient)},
+                    {ShortNumber(group.weight)},
+                    {absl::StrFormat("%.1e", group.update_share)}});
+  }
+  return TableHtml({"Part of the model", ">Gradient norm", ">Weight norm", ">Moved by an update"},
+                   rows,
+                   {.caption = "Norms at update " + Thousands(static_cast<double>(norms.step)) +
+                               "; the last column is a share of the weight norm"});
+}
+
 std::string LimitsFold() {
   std::vector<std::vector<Cell>> rows;
   for (const Limit& limit : limits::kAll) {
@@ -171,6 +188,41 @@ std::vector<bool> Repeated(const std::vector<std::string>& names) {
   return repeated;
 }
 
+// The time of each rank in each phase.
+std::string PhasesTable(const RunNumbers& numbers) {
+  constexpr size_t kMost = 16;
+  if (numbers.phases.empty()) {
+    return "<p class=\"quiet\">The times of the other ranks are not recorded.</p>\n";
+  }
+  std::vector<std::string> heads = {">Rank"};
+  for (const std::string_view name : recorded::kPhaseNames) {
+    heads.push_back(absl::StrCat(">", ToAbsl(name)));
+  }
+  std::vector<std::vector<Cell>> rows;
+  for (size_t rank = 0; rank < std::min(kMost, numbers.phases.size()); ++rank) {
+    std::vector<Cell> row = {{absl::StrCat(rank)}};
+    for (const double seconds : numbers.phases[rank]) row.push_back({DurationText(seconds)});
+    rows.push_back(std::move(row));
+  }
+  std::string caption = "Time of each rank in each phase; exchange is waiting for gradients";
+  if (numbers.phases.size() > kMost) {
+    caption += absl::StrFormat(" (the first %d of %d ranks)", kMost, numbers.phases.size());
+  }
+  return TableHtml(heads, rows, {.caption = caption});
+}
+
+// "+0.43 ± 0.26" of the last evaluations; "" if they are not of the same rows.
+std::string DifferenceText(const RunReport& report, const RunReport& first) {
+  const ShownMetric& metric = first.metric;
+  if (!report.run.last_rows || !first.run.last_rows) return "";
+  const std::optional<Interval> difference =
+      DifferenceOf(*report.run.last_rows, *first.run.last_rows, metric.key);
+  if (!difference) return "";
+  // One place more than of the score: differences are small.
+  return absl::StrFormat("%+.*f ± %.*f", metric.decimals + 1, difference->value * metric.scale,
+                         metric.decimals + 1, HalfWidth(*difference) * metric.scale);
+}
+
 }  // namespace
 
 std::string TimePart(const RunReport& report) {
@@ -201,8 +253,9 @@ std::string TimePart(const RunReport& report) {
                       "aria-hidden=\"true\">",
                       bar, "</svg></div><p class=\"swatches\">", keys,
                       "</p>\n<p class=\"quiet\">Of ", DurationText(wall),
-                      " in all, as rank 0 recorded them. Start-up, time between restarts and the "
-                      "other ranks are not recorded.</p>\n");
+                      " in all, as rank 0 recorded them, without start-up and time between "
+                      "restarts.</p>\n",
+                      PhasesTable(report.numbers));
 }
 
 std::string MachinesPart(const RunReport& report) {
@@ -247,6 +300,7 @@ std::string DataPart(const RunReport& report) {
                        true);
   }
   if (!run.checkpoint.parameters.empty()) html += ParametersTable(run.checkpoint);
+  if (!run.norms.empty()) html += NormsTable(run.norms.back());
   html += "</div>\n";
   return html == "<div class=\"columns\"></div>\n" ? kNone : html;
 }
@@ -327,8 +381,11 @@ std::string ComparePart(std::span<const RunReport> reports) {
   const ShownMetric& metric = reports.front().metric;
   const std::vector<std::string> names = RunNames(reports);
   std::vector<std::vector<Cell>> rows;
+  bool has_differences = false;
   for (size_t i = 0; i < reports.size(); ++i) {
     const RunReport& report = reports[i];
+    const std::string difference = i == 0 ? "" : DifferenceText(report, reports.front());
+    has_differences = has_differences || !difference.empty();
     const std::vector<CurvePoint> curve = EvaluationCurve(report.run, metric.key);
     const auto best_of = [&](auto better) {
       double best = curve.empty() ? kNoNumber : curve.front().y;
@@ -343,6 +400,8 @@ std::string ComparePart(std::span<const RunReport> reports) {
     rows.push_back({{names[i]},
                     {StateOf(report).word},
                     {shown(curve.empty() ? kNoNumber : curve.back().y)},
+                    {report.numbers.score ? shown(HalfWidth(*report.numbers.score)) : ""},
+                    {difference},
                     {shown(best)},
                     {Thousands(static_cast<double>(report.run.updates()))},
                     {DurationText(report.run.seconds())},
@@ -351,12 +410,19 @@ std::string ComparePart(std::span<const RunReport> reports) {
                     {absl::StrCat(report.numbers.ranks)},
                     {PercentText(report.numbers.comm_share)}});
   }
-  return TableHtml({"Run", "State", ">" + metric.name + ", last", ">best", ">Updates", ">Time",
-                    ">ms an update", ">Tokens a second", ">Ranks", ">Waits for gradients"},
+  const char* const note =
+      has_differences
+          ? "± is half of the interval in which 95 % of the draws of the dev set's rows lie. A "
+            "difference to the first run is real, for this dev set, if it is larger than its ±: "
+            "both runs are measured on the same draws. It says nothing of other seeds."
+          : "Values per row of the same dev set are not recorded, so there are no intervals of "
+            "differences: how much runs differ by chance is not known. Take small differences for "
+            "noise.";
+  return TableHtml({"Run", "State", ">" + metric.name + ", last", ">±", ">Difference to the first",
+                    ">best", ">Updates", ">Time", ">ms an update", ">Tokens a second", ">Ranks",
+                    ">Waits for gradients"},
                    rows, {.caption = "Results"}) +
-         "<p class=\"quiet\">Values per sentence are not recorded, so there are no intervals: how "
-         "much runs differ by chance is not known. Take small differences for noise.</p>\n" +
-         DifferingSettings(reports);
+         absl::StrCat("<p class=\"quiet\">", Html(note), "</p>\n") + DifferingSettings(reports);
 }
 
 }  // namespace dtrain::internal

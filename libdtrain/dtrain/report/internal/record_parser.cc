@@ -74,6 +74,23 @@ Json ObjectOf(const Json& json, std::string_view name) {
   return found != json.end() && found->is_object() ? *found : Json::object();
 }
 
+// The numbers of a list; NaN for what is none. Empty if it is no list.
+std::vector<double> ListOf(const Json& list) {
+  // More ranks, or groups, than any run has.
+  constexpr size_t kMost = 100'000;
+  std::vector<double> numbers;
+  if (!list.is_array() || list.size() > kMost) return numbers;
+  for (const Json& value : list) {
+    numbers.push_back(value.is_number() ? value.get<double>() : kNoNumber);
+  }
+  return numbers;
+}
+
+std::vector<double> NumbersIn(const Json& object, std::string_view name) {
+  const auto found = object.find(std::string(name));
+  return found == object.end() ? std::vector<double>() : ListOf(*found);
+}
+
 std::string Unescaped(std::string_view field) {
   std::string text;
   for (size_t i = 0; i < field.size(); ++i) {
@@ -223,6 +240,43 @@ StreamProblems ParseHost(std::string_view text, std::vector<HostFacts>& samples)
     }
     samples.push_back(std::move(sample));
   });
+}
+
+StreamProblems ParsePhases(std::string_view text, std::vector<RankFacts>& phases) {
+  int64_t repeated = 0;
+  StreamProblems problems = ReadStream(text, [&](const Json& json) {
+    RankFacts facts{.step = Count(NumberOf(json, recorded::kStep)),
+                    .seconds = NumberOf(json, recorded::kSeconds)};
+    for (size_t i = 0; i < recorded::kPhaseNames.size(); ++i) {
+      const std::vector<double> by_rank = NumbersIn(json, recorded::kPhaseNames[i]);
+      if (facts.ranks.empty()) facts.ranks.resize(by_rank.size());
+      if (by_rank.size() != facts.ranks.size()) return;
+      for (size_t rank = 0; rank < by_rank.size(); ++rank) {
+        // Times that make no sense count as none.
+        facts.ranks[rank][i] = by_rank[rank] >= 0.0 && by_rank[rank] < 1e9 ? by_rank[rank] : 0.0;
+      }
+    }
+    if (facts.ranks.empty() || !(facts.seconds >= 0.0) || facts.step <= 0) return;
+    repeated += AddInOrder(std::move(facts), phases);
+  });
+  problems.repeated = repeated;
+  return problems;
+}
+
+StreamProblems ParseNorms(std::string_view text, std::vector<NormFacts>& norms) {
+  int64_t repeated = 0;
+  StreamProblems problems = ReadStream(text, [&](const Json& json) {
+    NormFacts facts{.step = Count(NumberOf(json, recorded::kStep))};
+    const Json groups = ObjectOf(json, recorded::kGroups);
+    for (const auto& [name, values] : groups.items()) {
+      const std::vector<double> numbers = ListOf(values);
+      if (numbers.size() != 3) continue;
+      facts.groups.push_back({ReplaceInvalidUtf8(name), numbers[0], numbers[1], numbers[2]});
+    }
+    if (facts.step > 0 && !facts.groups.empty()) repeated += AddInOrder(std::move(facts), norms);
+  });
+  problems.repeated = repeated;
+  return problems;
 }
 
 StatusFacts ParseStatus(std::string_view text) {

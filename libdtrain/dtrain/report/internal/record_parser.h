@@ -36,6 +36,8 @@ StreamProblems ParseSteps(std::string_view text, std::vector<StepFacts>& steps);
 StreamProblems ParseEvaluations(std::string_view text, std::vector<EvaluationFacts>& evaluations);
 // Samples whose time does not rise are left out.
 StreamProblems ParseHost(std::string_view text, std::vector<HostFacts>& samples);
+StreamProblems ParsePhases(std::string_view text, std::vector<RankFacts>& phases);
+StreamProblems ParseNorms(std::string_view text, std::vector<NormFacts>& norms);
 StreamProblems ParseEvents(std::string_view text, std::vector<EventFacts>& events);
 
 StatusFacts ParseStatus(std::string_view text);

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
 #include "dtrain/metrics/classification_metrics.h"
 #include "dtrain/runs/internal/tsv_field.h"
+#include "dtrain/runs/row_values.h"
+#include "dtrain/tasks/shared/evaluated_rows.h"
 
 namespace dtrain {
 namespace {
@@ -205,26 +208,68 @@ int64_t OutputsOf(const ClassificationShardInfo& info) {
 
 ClassificationPredictions PredictShard(BertClassifier& model, const ClassificationShard& shard,
                                        int64_t batch_tokens, Communicator& comm, Context& ctx) {
+  return PredictRows(model, shard, EveryKthRow(shard.size(), 0), batch_tokens, comm, ctx);
+}
+
+ClassificationPredictions PredictRows(BertClassifier& model, const ClassificationShard& shard,
+                                      const std::vector<uint32_t>& rows, int64_t batch_tokens,
+                                      Communicator& comm, Context& ctx) {
   DT_CHECK(!ctx.training()) << "predictions are made without dropout";
   const int64_t outputs = model.options().num_labels;
   ClassificationPredictions predictions{.outputs = outputs};
-  predictions.probabilities.resize(static_cast<size_t>(shard.size() * outputs));
-  predictions.losses.resize(static_cast<size_t>(shard.size()));
-  for (const std::vector<uint32_t>& samples :
-       EvaluationBatches(shard.sample_lengths(), batch_tokens, comm.rank(), comm.size())) {
+  predictions.probabilities.resize(rows.size() * static_cast<size_t>(outputs));
+  predictions.losses.resize(rows.size());
+  for (const RowBatch& own : BatchesOfRows(rows, shard.sample_lengths(), batch_tokens, comm)) {
     ClassificationOutputs batch;
-    model.Forward(PackExamples(shard, samples), ctx, &batch);
-    for (size_t i = 0; i < samples.size(); ++i) {
+    model.Forward(PackExamples(shard, own.rows), ctx, &batch);
+    for (size_t i = 0; i < own.places.size(); ++i) {
       const auto from = batch.probabilities.begin() + static_cast<int64_t>(i) * outputs;
       std::copy(from, from + outputs,
-                predictions.probabilities.begin() + int64_t{samples[i]} * outputs);
-      predictions.losses[samples[i]] = batch.losses[i];
+                predictions.probabilities.begin() + int64_t{own.places[i]} * outputs);
+      predictions.losses[own.places[i]] = batch.losses[i];
     }
   }
   // One rank has a row, the others have zeros there: the sums are exact.
   comm.AllReduce(std::span(predictions.probabilities), ReduceOp::kSum);
   comm.AllReduce(std::span(predictions.losses), ReduceOp::kSum);
   return predictions;
+}
+
+RowValues RowsOf(const ClassificationShard& shard, const ClassificationPredictions& predictions) {
+  const bool has_classes = shard.info().label_kind == LabelKind::kClass;
+  RowValues values;
+  RowValues::Column labels{.name = std::string(kLabelColumn), .width = shard.info().labels_per_row};
+  RowValues::Column answers{.name = std::string(kPredictionColumn), .width = predictions.outputs};
+  std::vector<float> losses;
+  std::vector<float> right;
+  for (const int64_t i : LabelledRows(shard)) {
+    values.rows.push_back(static_cast<int32_t>(i));
+    losses.push_back(predictions.losses[static_cast<size_t>(i)]);
+    const std::span<const float> label = shard.labels(i);
+    labels.values.insert(labels.values.end(), label.begin(), label.end());
+    const std::span<const float> row = predictions.row(i);
+    answers.values.insert(answers.values.end(), row.begin(), row.end());
+    if (!has_classes) continue;
+    right.push_back(predictions.Class(i) == static_cast<int64_t>(label[0]) ? 1.0F : 0.0F);
+  }
+  const std::vector<float> ones(values.rows.size(), 1.0F);
+  values.AddRatio("loss", std::move(losses), ones);
+  if (has_classes) values.AddRatio("accuracy", std::move(right), ones);
+  values.columns.push_back(std::move(labels));
+  values.columns.push_back(std::move(answers));
+  return values;
+}
+
+double MeanLoss(const ClassificationShard& shard, const std::vector<uint32_t>& rows,
+                const ClassificationPredictions& predictions) {
+  double sum = 0.0;
+  double count = 0.0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!HasLabel(shard, rows[i])) continue;
+    sum += double{predictions.losses[i]};
+    ++count;
+  }
+  return count == 0.0 ? std::numeric_limits<double>::quiet_NaN() : sum / count;
 }
 
 std::vector<std::string> MetricNames(const ClassificationShardInfo& info) {

@@ -36,6 +36,16 @@ std::vector<int64_t> CountLabels(const ClassificationShard& shard);
 // get all rows. Collective; the context is not training.
 ClassificationPredictions PredictShard(BertClassifier& model, const ClassificationShard& shard,
                                        int64_t batch_tokens, Communicator& comm, Context& ctx);
+// The same of these rows alone, in their order.
+ClassificationPredictions PredictRows(BertClassifier& model, const ClassificationShard& shard,
+                                      const std::vector<uint32_t>& rows, int64_t batch_tokens,
+                                      Communicator& comm, Context& ctx);
+
+// Values of each row with a label: its loss, whether its class is right, labels and predictions.
+RowValues RowsOf(const ClassificationShard& shard, const ClassificationPredictions& predictions);
+// The mean loss of rows of a shard that have a label; NaN if none has.
+double MeanLoss(const ClassificationShard& shard, const std::vector<uint32_t>& rows,
+                const ClassificationPredictions& predictions);
 
 // The names of the metrics that AddMetrics() adds for a shard: "loss", then the default metric of
 // such data, then others.

@@ -8,6 +8,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "dtrain/base/log.h"
+#include "dtrain/runs/record_names.h"
+#include "dtrain/tasks/shared/evaluated_rows.h"
 #include "dtrain/train/micro_batches.h"
 
 namespace dtrain {
@@ -154,6 +156,7 @@ StatusOr<EvaluationResult> ClassificationTask::Evaluate(Context& ctx) {
       result.notes[n].insert(0, name + ":\n");
     }
     if (i > 0) continue;
+    result.rows = RowsOf(dev_[i], predictions);
     const std::string only = OnlyPredictedClass(dev_[i], predictions);
     const bool told = std::exchange(collapsed_, !only.empty());
     if (only.empty() || told || !comm().is_root()) continue;
@@ -166,8 +169,15 @@ StatusOr<EvaluationResult> ClassificationTask::Evaluate(Context& ctx) {
   return result;
 }
 
+StatusOr<EvaluationResult> ClassificationTask::EvaluateSample(Context& ctx) {
+  const std::vector<uint32_t> rows = TrainingSample(train_.size(), dev_.front().size());
+  const ClassificationPredictions predictions =
+      PredictRows(model(), train_, rows, options_.eval_batch_tokens, comm(), ctx);
+  return EvaluationResult{.metrics = {{"loss", MeanLoss(train_, rows, predictions)}}};
+}
+
 bool ClassificationTask::SmallerIsBetter(const std::string& metric) const {
-  return metric == "loss" ||
+  return metric == "loss" || metric == std::string(recorded::kTrainSamplePrefix) + "loss" ||
          std::any_of(options_.dev.begin(), options_.dev.end(),
                      [&](const NamedShard& dev) { return metric == dev.name + "/loss"; });
 }

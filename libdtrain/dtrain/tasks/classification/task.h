@@ -62,6 +62,7 @@ class ClassificationTask final
     return {
         .dev = [this](Context& ctx) { return Evaluate(ctx); },
         .test = [this](Context& ctx) { return EvaluateTest(ctx); },
+        .sample = [this](Context& ctx) { return EvaluateSample(ctx); },
         .smaller_is_better = [this](const std::string& metric) { return SmallerIsBetter(metric); }};
   }
   Identity identity() const override {
@@ -83,6 +84,8 @@ class ClassificationTask final
   bool SmallerIsBetter(const std::string& metric) const;
   // Measures the test set, if it has labels.
   StatusOr<EvaluationResult> EvaluateTest(Context& ctx);
+  // The loss on a sample of the training texts. There must be a dev set.
+  StatusOr<EvaluationResult> EvaluateSample(Context& ctx);
   // options.files; labels.txt: the names of classes or labels, a line each.
   std::vector<NamedFile> CheckpointFiles() const;
 

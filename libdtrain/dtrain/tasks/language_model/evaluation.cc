@@ -3,8 +3,10 @@
 #include "dtrain/tasks/language_model/evaluation.h"
 
 #include <algorithm>
+#include <numeric>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dtrain/base/check.h"
@@ -12,23 +14,65 @@
 #include "dtrain/data/batching.h"
 #include "dtrain/tasks/language_model/metrics.h"
 #include "dtrain/tasks/language_model/tokens.h"
+#include "dtrain/tasks/shared/evaluated_rows.h"
 
 namespace dtrain {
 
-EvaluationResult EvaluateWindows(Gpt& model, const TextWindows& windows, int64_t batch_tokens,
-                                 Communicator& comm, Context& ctx) {
+namespace {
+
+struct WindowLosses {
+  double sum = 0.0;
+  std::vector<float> windows;  // the sum of each
+};
+
+WindowLosses LossesOf(Gpt& model, const TextWindows& windows, const std::vector<uint32_t>& rows,
+                      int64_t batch_tokens, Communicator& comm, Context& ctx) {
   DT_CHECK(!ctx.training()) << "evaluations are without dropout";
   // A batch's sum is at the place of its first window.
-  std::vector<double> sums(static_cast<size_t>(windows.size()));
-  for (const std::vector<uint32_t>& chosen : EvaluationBatches(
-           {.source = windows.lengths(), .added = 0}, batch_tokens, comm.rank(), comm.size())) {
-    sums[chosen.front()] = model.Forward(windows.Pack(chosen), ctx).nll;
+  std::vector<double> sums(rows.size());
+  WindowLosses losses{.windows = std::vector<float>(rows.size())};
+  std::vector<float> tokens;
+  for (const RowBatch& own :
+       BatchesOfRows(rows, {.source = windows.lengths(), .added = 0}, batch_tokens, comm)) {
+    sums[own.places.front()] = model.Forward(windows.Pack(own.rows), ctx, &tokens).nll;
+    auto token = tokens.begin();
+    for (size_t i = 0; i < own.rows.size(); ++i) {
+      const int32_t length = windows.lengths()[own.rows[i]];
+      losses.windows[own.places[i]] = std::accumulate(token, token + length, 0.0F);
+      token += length;
+    }
   }
   // One rank has a sum, the others have zeros there: the results are exact.
   comm.AllReduce(std::span(sums), ReduceOp::kSum);
-  double nll = 0.0;
-  for (const double sum : sums) nll += sum;
-  return {.metrics = LanguageModelMetrics(nll, windows.tokens(), windows.bytes())};
+  comm.AllReduce(std::span(losses.windows), ReduceOp::kSum);
+  for (const double sum : sums) losses.sum += sum;
+  return losses;
+}
+
+std::vector<float> TokensOf(const TextWindows& windows, const std::vector<uint32_t>& rows) {
+  std::vector<float> tokens;
+  for (const uint32_t row : rows) tokens.push_back(static_cast<float>(windows.lengths()[row]));
+  return tokens;
+}
+
+}  // namespace
+
+EvaluationResult EvaluateWindows(Gpt& model, const TextWindows& windows, int64_t batch_tokens,
+                                 Communicator& comm, Context& ctx) {
+  const std::vector<uint32_t> rows = EveryKthRow(windows.size(), 0);
+  WindowLosses losses = LossesOf(model, windows, rows, batch_tokens, comm, ctx);
+  EvaluationResult result{.metrics =
+                              LanguageModelMetrics(losses.sum, windows.tokens(), windows.bytes())};
+  result.rows.rows.assign(rows.begin(), rows.end());
+  result.rows.AddRatio("loss", std::move(losses.windows), TokensOf(windows, rows));
+  return result;
+}
+
+double LossOfWindows(Gpt& model, const TextWindows& windows, const std::vector<uint32_t>& rows,
+                     int64_t batch_tokens, Communicator& comm, Context& ctx) {
+  const std::vector<float> tokens = TokensOf(windows, rows);
+  return LossesOf(model, windows, rows, batch_tokens, comm, ctx).sum /
+         std::accumulate(tokens.begin(), tokens.end(), 0.0);
 }
 
 EvaluationSample SampleOf(Gpt& model, const TextWindows& windows, const SamplingOptions& options,

@@ -4,6 +4,7 @@
 #define DTRAIN_TASKS_LANGUAGE_MODEL_EVALUATION_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "dtrain/comm/communicator.h"
 #include "dtrain/models/gpt.h"
@@ -16,8 +17,12 @@ namespace dtrain {
 
 // The metrics of the windows (tasks/language_model/metrics.h), the same on all ranks and, to the
 // last bit, for any number of them. batch_tokens: evaluated at once, on a rank. Collective.
+// The result has the loss of each window, too.
 EvaluationResult EvaluateWindows(Gpt& model, const TextWindows& windows, int64_t batch_tokens,
                                  Communicator& comm, Context& ctx);
+// The mean loss of these windows.
+double LossOfWindows(Gpt& model, const TextWindows& windows, const std::vector<uint32_t>& rows,
+                     int64_t batch_tokens, Communicator& comm, Context& ctx);
 
 // The beginning of the first window, what follows it, and what the model makes follow.
 EvaluationSample SampleOf(Gpt& model, const TextWindows& windows, const SamplingOptions& options,

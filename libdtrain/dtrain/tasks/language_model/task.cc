@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/tasks/language_model/evaluation.h"
 #include "dtrain/tasks/language_model/tokens.h"
+#include "dtrain/tasks/shared/evaluated_rows.h"
 
 namespace dtrain {
 namespace {
@@ -83,6 +85,13 @@ StatusOr<EvaluationResult> LanguageModelTask::Evaluate(Context& ctx) {
     result.samples.push_back(SampleOf(model(), *data_.dev, options_.sampling, ctx));
   }
   return result;
+}
+
+StatusOr<EvaluationResult> LanguageModelTask::EvaluateSample(Context& ctx) {
+  const std::vector<uint32_t> rows = TrainingSample(data_.train.size(), data_.dev->size());
+  return EvaluationResult{
+      .metrics = {{"loss", LossOfWindows(model(), data_.train, rows, options_.eval_batch_tokens,
+                                         comm(), ctx)}}};
 }
 
 Identity LanguageModelTask::identity() const {

@@ -53,7 +53,8 @@ class LanguageModelTask final : public WalkedTask<Gpt, GptBatch, GptInputs> {
       const LanguageModelTaskOptions& options, Communicator& comm);
 
   Evaluation evaluation() override {
-    return {.dev = [this](Context& ctx) { return Evaluate(ctx); }};
+    return {.dev = [this](Context& ctx) { return Evaluate(ctx); },
+            .sample = [this](Context& ctx) { return EvaluateSample(ctx); }};
   }
   Identity identity() const override;
   CheckpointContents checkpoint() const override;
@@ -62,6 +63,8 @@ class LanguageModelTask final : public WalkedTask<Gpt, GptBatch, GptInputs> {
 
   // The metrics of the dev set, and a sample; none without one.
   StatusOr<EvaluationResult> Evaluate(Context& ctx);
+  // The loss on a sample of the training windows. There must be a dev set.
+  StatusOr<EvaluationResult> EvaluateSample(Context& ctx);
 
   const TextWindows& train() const { return data_.train; }
   const TextWindows* dev() const { return data_.dev ? &*data_.dev : nullptr; }

@@ -114,6 +114,22 @@ double MeanLoss(const SquadWindows& windows, const std::vector<float>& losses) {
   return sum / static_cast<double>(known);
 }
 
+RowValues RowsOf(const std::vector<SquadGrade>& grades) {
+  RowValues values;
+  std::vector<float> exact;
+  std::vector<float> f1;
+  for (size_t q = 0; q < grades.size(); ++q) {
+    const SquadScores one = ScoreSquad(std::span(&grades[q], 1));
+    values.rows.push_back(static_cast<int32_t>(q));
+    exact.push_back(static_cast<float>(one.exact));
+    f1.push_back(static_cast<float>(one.f1));
+  }
+  const std::vector<float> ones(grades.size(), 1.0F);
+  values.AddRatio("f1", std::move(f1), ones);
+  values.AddRatio("exact_match", std::move(exact), ones);
+  return values;
+}
+
 }  // namespace
 
 std::vector<std::string> SquadMetricNames(bool allow_none) {
@@ -146,6 +162,8 @@ EvaluationResult EvaluateSquad(const SquadRows& rows, const WindowScores& scores
   }
   const std::vector<std::string> names = SquadMetricNames(options.allow_none);
   EvaluationResult result;
+  // The questions of 2.0 have a threshold, below which the answer is another.
+  if (!options.allow_none) result.rows = RowsOf(grades);
   for (size_t i = 0; i < names.size(); ++i) result.metrics.emplace_back(names[i], values[i]);
   return result;
 }

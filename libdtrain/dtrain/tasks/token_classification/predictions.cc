@@ -64,18 +64,31 @@ EvaluationResult EvaluateTags(const ConllSet& set, const TagPredictions& predict
   const std::vector<std::vector<std::string>> names = NamesOf(set, predictions, tags);
   EntityCounts entities;
   int64_t same = 0;
+  RowValues rows;
+  std::vector<float> f1_sums, f1_counts, right, words_of;
   for (size_t s = 0; s < names.size(); ++s) {
     const std::vector<std::string>& gold = set.sentences[s].tags;
+    EntityCounts own;
+    own.Add(gold, names[s]);
     entities.Add(gold, names[s]);
-    for (size_t i = 0; i < gold.size(); ++i) same += gold[i] == names[s][i];
+    int64_t same_here = 0;
+    for (size_t i = 0; i < gold.size(); ++i) same_here += gold[i] == names[s][i];
+    same += same_here;
+    rows.rows.push_back(static_cast<int32_t>(s));
+    f1_sums.push_back(static_cast<float>(2 * own.correct));
+    f1_counts.push_back(static_cast<float>(own.predicted + own.gold));
+    right.push_back(static_cast<float>(same_here));
+    words_of.push_back(static_cast<float>(gold.size()));
   }
+  rows.AddRatio("f1", std::move(f1_sums), std::move(f1_counts));
+  rows.AddRatio("accuracy", std::move(right), std::move(words_of));
   double loss = 0.0;
   for (const float of_word : predictions.losses) loss += double{of_word};
   const auto words = static_cast<double>(set.words);
   const double values[] = {loss / words, entities.F1(), entities.Precision(), entities.Recall(),
                            static_cast<double>(same) / words};
   const std::vector<std::string> metrics = TaggingMetricNames();
-  EvaluationResult result;
+  EvaluationResult result{.rows = std::move(rows)};
   for (size_t i = 0; i < metrics.size(); ++i) result.metrics.emplace_back(metrics[i], values[i]);
   return result;
 }

@@ -39,22 +39,28 @@ class TranslationEvaluator {
                        Communicator& comm, const TranslationEvaluationOptions& options)
       : model_(model), tokenizer_(tokenizer), comm_(comm), options_(options) {}
 
-  // Measures the first `max_sentences` pairs of a set; 0 for all. All ranks call it. The context
-  // must not be training.
+  // Measures `max_sentences` pairs of a set, every k-th; 0 for all. The result has values per row:
+  // nll, and the counts of BLEU and chrF. All ranks call it. The context must not be training.
   StatusOr<EvaluationResult> Evaluate(const TranslationSet& set, int64_t max_sentences,
                                       Context& ctx);
+  // The loss and the nll of these pairs of a shard alone. All ranks call it, as above.
+  EvaluationResult EvaluateLoss(const TokenShard& shard, const std::vector<uint32_t>& rows,
+                                Context& ctx);
 
  private:
-  // This rank's sentences of a set, dealt in turn by falling length: beam search takes most of an
-  // evaluation, and whole batches of it would leave ranks idle.
-  std::vector<uint32_t> OwnSentences(int64_t count, const TranslationSet& set) const;
-  void EvaluateLoss(const TranslationSet& set, int64_t count, Context& ctx,
-                    EvaluationResult& result);
-  Status EvaluateTranslations(const TranslationSet& set, const std::vector<uint32_t>& own,
-                              int64_t count, Context& ctx, EvaluationResult& result);
-  // Adds typical sentences among the first `count`, with their translations.
-  void GatherSamples(const TranslationSet& set, const std::vector<uint32_t>& own, int64_t count,
-                     const std::vector<std::string>& hypotheses, EvaluationResult& result);
+  // Places in `rows` of this rank's sentences, dealt in turn by falling length: beam search takes
+  // most of an evaluation, and whole batches of it would leave ranks idle.
+  std::vector<uint32_t> OwnPlaces(const std::vector<uint32_t>& rows,
+                                  const TranslationSet& set) const;
+  Status EvaluateTranslations(const TranslationSet& set, const std::vector<uint32_t>& rows,
+                              Context& ctx, EvaluationResult& result);
+  // Adds the scores of the hypotheses of this rank's places, and their counts by row.
+  Status AddScores(const std::vector<uint32_t>& own, const std::vector<std::string>& hypotheses,
+                   const std::vector<std::string>& references, EvaluationResult& result);
+  // Adds typical sentences among the rows, with their translations.
+  void GatherSamples(const TranslationSet& set, const std::vector<uint32_t>& rows,
+                     const std::vector<uint32_t>& own, const std::vector<std::string>& hypotheses,
+                     EvaluationResult& result);
 
   Seq2SeqTransformer& model_;
   const TranslationTokenizer& tokenizer_;

@@ -12,6 +12,7 @@
 #include "dtrain/base/file.h"
 #include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/data/text_reader.h"
+#include "dtrain/tasks/shared/evaluated_rows.h"
 #include "dtrain/tasks/shared/model_task.h"
 #include "dtrain/tasks/translation/internal/batch.h"
 #include "dtrain/tasks/translation/prepare.h"
@@ -168,6 +169,19 @@ TranslationEvaluator TranslationTask::Evaluator() {
            .samples = options_.eval_samples}};
 }
 
+Evaluation TranslationTask::evaluation() {
+  const auto sample = [this](Context& ctx) -> StatusOr<EvaluationResult> {
+    const auto evaluated =
+        static_cast<int64_t>(EveryKthRow(dev_->shard.size(), options_.eval_max_sentences).size());
+    const EvaluationResult all =
+        Evaluator().EvaluateLoss(train_, TrainingSample(train_.size(), evaluated), ctx);
+    return EvaluationResult{.metrics = {{"nll", all.Metric("nll")}}};
+  };
+  return {.dev = [this](Context& ctx) { return Evaluate(ctx); },
+          .test = [this](Context& ctx) { return EvaluateTest(ctx); },
+          .sample = sample};
+}
+
 StatusOr<EvaluationResult> TranslationTask::Evaluate(Context& ctx) {
   if (!dev_) return EvaluationResult();
   return Evaluator().Evaluate(*dev_, options_.eval_max_sentences, ctx);
@@ -219,10 +233,11 @@ Identity TranslationTask::identity() const {
     const int64_t most = options_.eval_max_sentences;
     const BeamSearchOptions& search = options_.search;
     identity.evaluation = absl::StrFormat(
-        "dev pairs %d\ndev checksum %08x\nbeam_size %d\nbeam_alpha %g\nbeam_extra_length %d\n"
+        "dev pairs %s\ndev checksum %08x\nbeam_size %d\nbeam_alpha %g\nbeam_extra_length %d\n"
         "label_smoothing %g\n",
-        most > 0 ? std::min(most, pairs) : pairs, dev_->shard.content_crc(), search.beam_size,
-        search.alpha, search.extra_length, model.label_smoothing);
+        most > 0 && most < pairs ? absl::StrFormat("%d of %d", most, pairs) : absl::StrCat(pairs),
+        dev_->shard.content_crc(), search.beam_size, search.alpha, search.extra_length,
+        model.label_smoothing);
     if (search.rules != BeamRules::kWu || search.early_stopping || search.renormalizes) {
       identity.evaluation +=
           absl::StrFormat("beam rules %d %d %d\n", static_cast<int>(search.rules),

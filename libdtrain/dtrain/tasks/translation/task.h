@@ -31,7 +31,7 @@ struct TranslationTaskOptions {
   uint64_t seed = 1;
   BeamSearchOptions search;          // in evaluations
   int64_t eval_batch_tokens = 4096;  // per rank
-  int64_t eval_max_sentences = 0;    // 0: all
+  int64_t eval_max_sentences = 0;    // every k-th; 0: all
   int eval_samples = 5;
   std::string config_text;                 // travels in checkpoints as config.textproto
   std::vector<NamedFile> kept_files = {};  // travel in checkpoints, too
@@ -54,10 +54,7 @@ class TranslationTask final
     return static_cast<double>(options_.batch.tokens_per_batch);
   }
   std::string GraphKey() const override;
-  Evaluation evaluation() override {
-    return {.dev = [this](Context& ctx) { return Evaluate(ctx); },
-            .test = [this](Context& ctx) { return EvaluateTest(ctx); }};
-  }
+  Evaluation evaluation() override;
   Identity identity() const override;
   CheckpointContents checkpoint() const override {
     return {.files = CheckpointFiles(),
