@@ -23,6 +23,7 @@ int PlanCommand(int argc, char** argv);
 int DoctorCommand(int argc, char** argv);
 int ReportCommand(int argc, char** argv);
 int StopCommand(int argc, char** argv);
+int TopCommand(int argc, char** argv);
 int TraceMergeCommand(int argc, char** argv);
 int VersionCommand(int argc, char** argv);
 

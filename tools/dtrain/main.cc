@@ -36,6 +36,7 @@ constexpr std::array kCommands = {
     Command{"plan", "predict a run's speed on hosts and networks to come", PlanCommand},
     Command{"doctor", "measure hosts, network, disk and clocks of a job", DoctorCommand},
     Command{"report", "how a run went, as a page: verdicts, curves, time, data", ReportCommand},
+    Command{"top", "how a run stands, live on a terminal, from its files", TopCommand},
     Command{"stop", "ask a training run to save a checkpoint and end", StopCommand},
     Command{"trace-merge", "join the timelines of a run's ranks into one trace", TraceMergeCommand},
     Command{"version", "print version and build", VersionCommand},
