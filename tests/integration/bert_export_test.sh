@@ -63,6 +63,26 @@ PYTHON
 roberta=(data.vocabulary="$folder/of roberta/tokenizer.json" model.family=roberta model.type_vocab_size=1
   model.position_offset=2)
 check roberta data.label=label "${roberta[@]}"
+# The same kind in vocab.json, merges.txt and what older versions of transformers wrote beside them.
+"$python" - "$here/../golden/merges.json" "$folder" <<'PYTHON'
+import json, os, sys
+folders = json.load(open(sys.argv[1], encoding="utf-8"))["folders"]
+for setting in folders:
+    folder = os.path.join(sys.argv[2], setting["name"])
+    os.mkdir(folder)
+    files = {**folders[0]["files"], **setting["files"]}
+    # transformers cuts texts to this length.
+    settings = json.loads(files.get("tokenizer_config.json", "{}")) | {"model_max_length": 64}
+    files["tokenizer_config.json"] = json.dumps(settings)
+    for name, text in files.items():
+        open(os.path.join(folder, name), "w", encoding="utf-8", newline="").write(text)
+PYTHON
+check merges data.label=label "${roberta[@]}" data.vocabulary="$folder/two files/vocab.json"
+check older-merges data.label=label "${roberta[@]}" \
+  data.vocabulary="$folder/saved by transformers 4/vocab.json"
+for name in vocab.json merges.txt tokenizer_config.json special_tokens_map.json added_tokens.json; do
+  cmp "$folder/saved by transformers 4/$name" "$folder/older-merges/ckpt/last/$name"
+done
 modernbert=(data.vocabulary="$folder/of roberta/tokenizer.json" model.family=modernbert
   model.num_layers=3 model.local_attention=8 model.whole_every=2)
 check modernbert data.label=label "${modernbert[@]}" model.mean_pooling=true

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/base/printable.h"
 #include "dtrain/base/utf8.h"
 #include "dtrain/data/internal/hash.h"
@@ -17,6 +18,7 @@
 #include "dtrain/tokenizers/internal/byte_bpe_tables.h"
 #include "dtrain/tokenizers/internal/byte_level.h"
 #include "dtrain/tokenizers/internal/composition.h"
+#include "dtrain/tokenizers/internal/merges_files.h"
 #include "dtrain/tokenizers/internal/pair_merging.h"
 #include "dtrain/tokenizers/internal/rows.h"
 #include "dtrain/tokenizers/internal/tokenizer_file.h"
@@ -178,6 +180,10 @@ ByteBpeTokenizer::ByteBpeTokenizer(std::shared_ptr<const internal::ByteBpeTables
     : tables_(std::move(tables)) {}
 
 StatusOr<ByteBpeTokenizer> ByteBpeTokenizer::Load(const std::string& path) {
+  if (internal::IsMergesVocabulary(path)) {
+    DT_ASSIGN_OR_RETURN(const internal::MergesFiles files, internal::ReadMergesFiles(path));
+    return FromMerges(files);
+  }
   const StatusOr<std::string> text = ReadWholeFile(path);
   if (!text.ok()) return DataError(text.status().message());
   return FromJson(*text, path);
@@ -186,9 +192,33 @@ StatusOr<ByteBpeTokenizer> ByteBpeTokenizer::Load(const std::string& path) {
 StatusOr<ByteBpeTokenizer> ByteBpeTokenizer::FromJson(std::string_view text,
                                                       const std::string& name) {
   DT_ASSIGN_OR_RETURN(const internal::TokenizerFile file, internal::ParseTokenizerFile(text, name));
+  return FromFile(file, internal::StableHash(text, internal::StableHash("byte-level BPE")));
+}
+
+StatusOr<ByteBpeTokenizer> ByteBpeTokenizer::FromMerges(const internal::MergesFiles& files) {
+  DT_ASSIGN_OR_RETURN(const internal::TokenizerFile file, internal::ConvertMergesFiles(files));
+  uint64_t hash = internal::StableHash(files.pieces, internal::StableHash("pieces and merges"));
+  hash = internal::StableHash(files.merges, hash);
+  // Of the settings only what decides ids.
+  hash = internal::StableHash(internal::JsonText(file.pre_tokenizer), hash);
+  for (const internal::AddedToken& token : file.added_tokens) {
+    const bool flags[] = {token.single_word, token.strips_left, token.strips_right,
+                          token.is_special, token.is_normalized};
+    hash = internal::MixHash(internal::StableHash(token.content, hash),
+                             static_cast<uint64_t>(token.id));
+    for (const bool flag : flags) hash = internal::MixHash(hash, flag ? 1 : 0);
+  }
+  for (const internal::RowPart& part : file.single) {
+    hash = internal::MixHash(hash, static_cast<uint64_t>(part.special_id + 1));
+  }
+  return FromFile(file, hash);
+}
+
+StatusOr<ByteBpeTokenizer> ByteBpeTokenizer::FromFile(const internal::TokenizerFile& file,
+                                                      uint64_t hash) {
   DT_RETURN_IF_ERROR(internal::CheckModel(file));
   auto tables = std::make_shared<internal::ByteBpeTables>();
-  tables->hash = internal::StableHash(text, internal::StableHash("byte-level BPE"));
+  tables->hash = hash;
   DT_RETURN_IF_ERROR(internal::ReadNormalizer(file.normalizer, file, *tables));
   DT_RETURN_IF_ERROR(internal::ReadPreTokenizer(file, *tables));
   DT_ASSIGN_OR_RETURN(tables->pieces,

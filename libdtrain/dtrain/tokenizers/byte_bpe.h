@@ -30,7 +30,9 @@ namespace dtrain {
 namespace internal {
 struct ByteBpeTables;
 struct ByteBpeScratch;
+struct MergesFiles;
 struct RowPart;
+struct TokenizerFile;
 }  // namespace internal
 
 struct TokenSpan;
@@ -38,12 +40,15 @@ struct TokenSpan;
 // Immutable, and safe to share between threads. Copies share their tables.
 class ByteBpeTokenizer {
  public:
-  // Reads a tokenizer.json. Returns DataError, which names the field: the model is no byte-level
-  // BPE, a part is not known (its ids would differ from the model's), a merge has no piece, two
-  // pieces have one id, an id lies beyond the vocabulary.
+  // Reads a tokenizer.json, or a vocab.json with the merges.txt and the settings beside it. Returns
+  // DataError, which names the field: the model is no byte-level BPE, a part is not known (its ids
+  // would differ from the model's), a merge has no piece, two pieces have one id, an id lies beyond
+  // the vocabulary.
   static StatusOr<ByteBpeTokenizer> Load(const std::string& path);
-  // The same from the file's text; `name` is for messages.
+  // The same from a tokenizer.json's text; `name` is for messages.
   static StatusOr<ByteBpeTokenizer> FromJson(std::string_view text, const std::string& name);
+  // The same from the texts of a vocab.json and of the files beside it.
+  static StatusOr<ByteBpeTokenizer> FromMerges(const internal::MergesFiles& files);
 
   // Appends the ids of `text` (valid UTF-8) and the place of each token in it, without the space in
   // front of a word (nothing of a token of white space). A token that is a part of a character has
@@ -63,13 +68,14 @@ class ByteBpeTokenizer {
   int32_t vocab_size() const;
   // The piece of bytes that are no pieces; -1 if they are left out.
   int32_t unk_id() const;
-  // A hash of the file's text, the same on every machine.
+  // A hash of what decides ids, the same on every machine.
   uint64_t Hash() const;
 
  private:
   friend class ByteBpeEncoder;
   friend class TextTokenizer;
   explicit ByteBpeTokenizer(std::shared_ptr<const internal::ByteBpeTables> tables);
+  static StatusOr<ByteBpeTokenizer> FromFile(const internal::TokenizerFile& file, uint64_t hash);
   // The parts of the row of one text, or of two.
   const std::vector<internal::RowPart>& row(bool of_pair) const;
 

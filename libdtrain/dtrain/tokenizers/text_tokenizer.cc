@@ -16,6 +16,7 @@
 #include "dtrain/data/internal/hash.h"
 #include "dtrain/tokenizers/byte_bpe.h"
 #include "dtrain/tokenizers/internal/bpe_text.h"
+#include "dtrain/tokenizers/internal/merges_files.h"
 #include "dtrain/tokenizers/internal/row_batches.h"
 #include "dtrain/tokenizers/internal/tokenizer_file.h"
 #include "dtrain/tokenizers/unigram.h"
@@ -123,6 +124,7 @@ EncodedTexts EncodeWith(std::vector<Encoder>& encoders, std::span<const std::str
 
 StatusOr<bool> HoldsWordPiece(const std::string& path) {
   if (!path.ends_with(".json")) return true;
+  if (internal::IsMergesVocabulary(path)) return false;
   DT_ASSIGN_OR_RETURN(const std::string text, ReadTokenizerText(path));
   return ModelTypeOf(text) == kWordPiece;
 }
@@ -131,6 +133,11 @@ StatusOr<TextTokenizer> TextTokenizer::Load(const std::string& path,
                                             const WordPieceOptions& options) {
   std::string text;
   std::string type = std::string(kWordPiece);
+  const bool match_special_tokens = options.match_special_tokens.value_or(true);
+  if (internal::IsMergesVocabulary(path)) {
+    DT_ASSIGN_OR_RETURN(const ByteBpeTokenizer tokenizer, ByteBpeTokenizer::Load(path));
+    return Make(tokenizer, path, match_special_tokens);
+  }
   if (path.ends_with(".json")) {
     DT_ASSIGN_OR_RETURN(text, ReadTokenizerText(path));
     type = ModelTypeOf(text);
@@ -139,7 +146,6 @@ StatusOr<TextTokenizer> TextTokenizer::Load(const std::string& path,
     DT_ASSIGN_OR_RETURN(WordPieceTokenizer tokenizer, WordPieceTokenizer::Load(path, options));
     return TextTokenizer(std::move(tokenizer));
   }
-  const bool match_special_tokens = options.match_special_tokens.value_or(true);
   if (type == "Unigram") {
     DT_ASSIGN_OR_RETURN(const UnigramTokenizer tokenizer, UnigramTokenizer::FromJson(text, path));
     return Make(tokenizer, path, match_special_tokens);

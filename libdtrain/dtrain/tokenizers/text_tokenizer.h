@@ -43,11 +43,12 @@ struct RowForm {
 // Immutable, and safe to share between threads. Copies share their tables.
 class TextTokenizer {
  public:
-  // Reads a vocab.txt (WordPiece), or a tokenizer.json whose model is WordPiece, byte-level BPE or
-  // Unigram. `options` are for WordPiece; for the other kinds only match_special_tokens counts.
-  // Returns the errors of WordPieceTokenizer::Load(), ByteBpeTokenizer::FromJson() and
-  // UnigramTokenizer::FromJson(). Returns DataError for a tokenizer.json with a model of another
-  // type, or without the special tokens that rows begin and end with.
+  // Reads a vocab.txt (WordPiece), a tokenizer.json whose model is WordPiece, byte-level BPE or
+  // Unigram, or a vocab.json with a merges.txt beside it (byte-level BPE). `options` are for
+  // WordPiece; for the other kinds only match_special_tokens counts. Returns the errors of
+  // WordPieceTokenizer::Load(), ByteBpeTokenizer::Load() and UnigramTokenizer::FromJson(). Returns
+  // DataError for a tokenizer.json with a model of another type, or without the special tokens that
+  // rows begin and end with.
   static StatusOr<TextTokenizer> Load(const std::string& path,
                                       const WordPieceOptions& options = {});
   TextTokenizer(WordPieceTokenizer tokenizer);  // NOLINT: implicit
@@ -101,8 +102,8 @@ class TextTokenizer {
   bool matches_special_tokens_ = true;
 };
 
-// Whether the file is for WordPiece. False for a tokenizer.json whose model is of another type,
-// true for any other file. Returns DataError if a tokenizer.json cannot be read.
+// Whether the file is for WordPiece. False for a tokenizer.json whose model is of another type and
+// for a vocab.json, true for any other file. Returns DataError if a tokenizer.json cannot be read.
 StatusOr<bool> HoldsWordPiece(const std::string& path);
 
 // How texts become rows, for all kinds of tokenizer.

@@ -57,6 +57,18 @@ TEST_CASE("shape, vocabulary and case are those beside the weights") {
   REQUIRE(internal::LoadPretrainedShape(newer).ok());
   CHECK(newer.data().vocabulary() == folder.File("tokenizer.json"));
   std::filesystem::remove(folder.File("tokenizer.json"));
+
+  // Or, beside byte-level BPE, a vocab.json and a merges.txt; one without the other is none.
+  WriteTestFile(folder.File("vocab.json"), "{}");
+  proto::ClassificationConfig half = ConfigFor(folder);
+  CHECK_THAT(std::string(internal::LoadPretrainedShape(half).message()),
+             Catch::Contains("no vocab.json with a merges.txt"));
+  WriteTestFile(folder.File("merges.txt"), "");
+  proto::ClassificationConfig older = ConfigFor(folder);
+  REQUIRE(internal::LoadPretrainedShape(older).ok());
+  CHECK(older.data().vocabulary() == folder.File("vocab.json"));
+  std::filesystem::remove(folder.File("vocab.json"));
+  std::filesystem::remove(folder.File("merges.txt"));
   WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
 
   proto::ClassificationConfig own = ConfigFor(folder);
@@ -253,7 +265,7 @@ TEST_CASE("files beside pretrained weights that cannot be used are named") {
     return std::string(internal::LoadPretrainedShape(config).message());
   };
   CHECK_THAT(message(),
-             Catch::Contains("there is no vocab.txt or tokenizer.json beside the weights"));
+             Catch::Contains("beside the weights there is no tokenizer.json or vocab.txt"));
   WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
   WriteTestFile(folder.File("tokenizer_config.json"), R"({"do_lower_case": "no"})");
   CHECK(message() ==

@@ -73,7 +73,7 @@ class ClassificationTask final
     return IdentityOf(TrainingData(), Measured(), std::move(model));
   }
   CheckpointContents checkpoint() const override {
-    return ContentsOf(CheckpointFiles(), {"vocab.txt", "tokenizer.json", "labels.txt"});
+    return ContentsOf(CheckpointFiles(), {"labels.txt"});
   }
 
   // The metrics of the dev sets, those after the first under their names:

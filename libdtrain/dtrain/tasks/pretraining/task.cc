@@ -260,9 +260,7 @@ StatusOr<EvaluationResult> PretrainingTask::Evaluate(Context& ctx) {
 }
 
 // Where examples begin and what is masked in them belongs to a position too.
-CheckpointContents PretrainingTask::checkpoint() const {
-  return ContentsOf(CheckpointFiles(), {"vocab.txt", "tokenizer.json"});
-}
+CheckpointContents PretrainingTask::checkpoint() const { return ContentsOf(CheckpointFiles()); }
 
 Identity PretrainingTask::identity() const {
   const PretrainingExampleOptions& examples = options_.examples;

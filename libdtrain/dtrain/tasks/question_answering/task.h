@@ -53,9 +53,7 @@ class SquadTask final : public WalkedTask<BertQuestionAnswering, SpanBatch, Span
   Identity identity() const override {
     return IdentityOf(TrainingData(), Measured(), ModelTextOf(options_.model));
   }
-  CheckpointContents checkpoint() const override {
-    return ContentsOf(CheckpointFiles(), {"vocab.txt", "tokenizer.json"});
-  }
+  CheckpointContents checkpoint() const override { return ContentsOf(CheckpointFiles()); }
 
   // The metrics of the dev set (tasks/question_answering/window_scores.h); none without one.
   StatusOr<EvaluationResult> Evaluate(Context& ctx);

@@ -8,6 +8,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "dtrain/base/internal/abseil_text.h"
+#include "dtrain/tasks/shared/internal/vocabulary_file.h"
+#include "dtrain/tokenizers/internal/merges_files.h"
 
 namespace dtrain {
 namespace {
@@ -79,6 +81,8 @@ Identity IdentityOf(std::string training_data, std::string evaluation, std::stri
 }
 
 CheckpointContents ContentsOf(std::vector<NamedFile> files, std::vector<std::string> fixed) {
+  fixed.insert(fixed.end(), {internal::kWordPieceFile, internal::kTokenizerFile,
+                             internal::kPiecesFile, internal::kMergesFile});
   std::vector<NamedFile> ours;
   for (const NamedFile& file : files) {
     if (std::find(fixed.begin(), fixed.end(), file.name) != fixed.end()) ours.push_back(file);

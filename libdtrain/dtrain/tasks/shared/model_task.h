@@ -108,9 +108,9 @@ std::string ModelTextOf(const BertOptions& options);
 std::string LowRankTextOf(const LowRankOptions& options);
 // Ranks must have alike what these texts say of the training data and of the dev set.
 Identity IdentityOf(std::string training_data, std::string evaluation, std::string model);
-// TrainingTask::checkpoint() with these files. StorageError where a checkpoint has one of those
-// called `fixed` with other contents.
-CheckpointContents ContentsOf(std::vector<NamedFile> files, std::vector<std::string> fixed);
+// TrainingTask::checkpoint() with these files. StorageError where a checkpoint has a tokenizer's
+// file, or one of those called `fixed`, with other contents.
+CheckpointContents ContentsOf(std::vector<NamedFile> files, std::vector<std::string> fixed = {});
 // Sets a vocab_size of 0. UsageError where the model is too small for the vocabulary or the texts.
 Status FitBert(const TextTokenizer& tokenizer, int32_t max_length, BertOptions& model);
 

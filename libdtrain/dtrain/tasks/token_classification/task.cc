@@ -90,7 +90,7 @@ std::string TaggingTask::Measured() const {
 CheckpointContents TaggingTask::checkpoint() const {
   std::vector<NamedFile> files = options_.files;
   files.push_back({"tags.txt", TagsText(options_.tags)});
-  return ContentsOf(std::move(files), {"vocab.txt", "tokenizer.json", "tags.txt"});
+  return ContentsOf(std::move(files), {"tags.txt"});
 }
 
 }  // namespace dtrain

@@ -12,6 +12,7 @@
 #include "dtrain/tasks/shared/internal/modernbert_shape.h"
 #include "dtrain/tasks/shared/internal/peft_folder.h"
 #include "dtrain/tasks/shared/internal/vocabulary_file.h"
+#include "dtrain/tokenizers/internal/merges_files.h"
 #include "dtrain/tokenizers/text_tokenizer.h"
 
 namespace dtrain::internal {
@@ -122,11 +123,15 @@ StatusOr<TextTokenizer> LoadTokenizer(const Checkpoint& checkpoint) {
 // Those of another tokenizer: what was read.
 StatusOr<std::vector<HfFile>> TokenizerFiles(const BertExport& model,
                                              const Checkpoint& checkpoint) {
-  DT_ASSIGN_OR_RETURN(std::string text, checkpoint.ReadText(kTokenizerFile));
-  std::string config;
-  if (checkpoint.Has(kTokenizerConfigFile)) {
-    DT_ASSIGN_OR_RETURN(config, checkpoint.ReadText(kTokenizerConfigFile));
-  } else {
+  std::vector<HfFile> files;
+  for (const char* const name : {kTokenizerFile, kPiecesFile, kMergesFile, kTokenizerConfigFile,
+                                 kSpecialTokensFile, kAddedTokensFile}) {
+    if (!checkpoint.Has(name)) continue;
+    DT_ASSIGN_OR_RETURN(std::string text, checkpoint.ReadText(name));
+    files.emplace_back(name, std::move(text));
+  }
+  // transformers finds vocab.json and merges.txt by itself.
+  if (!checkpoint.Has(kTokenizerConfigFile) && checkpoint.Has(kTokenizerFile)) {
     DT_ASSIGN_OR_RETURN(const TextTokenizer tokenizer, LoadTokenizer(checkpoint));
     Json json = {{"tokenizer_class", "PreTrainedTokenizerFast"},
                  {"model_max_length", model.encoder.max_positions},
@@ -134,10 +139,9 @@ StatusOr<std::vector<HfFile>> TokenizerFiles(const BertExport& model,
                  {"sep_token", tokenizer.Piece(tokenizer.sep_id())}};
     if (tokenizer.mask_id() >= 0) json["mask_token"] = tokenizer.Piece(tokenizer.mask_id());
     if (tokenizer.pad_id() >= 0) json["pad_token"] = tokenizer.Piece(tokenizer.pad_id());
-    config = internal::JsonText(json, 2) + "\n";
+    files.emplace_back(kTokenizerConfigFile, internal::JsonText(json, 2) + "\n");
   }
-  return std::vector<HfFile>{{kTokenizerFile, std::move(text)},
-                             {kTokenizerConfigFile, std::move(config)}};
+  return files;
 }
 
 // The keys of the config.json that the run began with, those of its weights' number type left out.

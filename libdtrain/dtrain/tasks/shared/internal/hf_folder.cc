@@ -21,10 +21,11 @@ namespace {
 
 // All that exports of whole models write, of any kind: what the folder of one kind holds of another
 // would be read as its own.
-constexpr const char* kExported[] = {"config.json",    "generation_config.json",  kWeightsFile,
-                                     "source.spm",     "special_tokens_map.json", "target.spm",
-                                     "tokenizer.json", "tokenizer_config.json",   "vocab.json",
-                                     "vocab.txt"};
+constexpr const char* kExported[] = {
+    "added_tokens.json", "config.json",    "generation_config.json",  "merges.txt",
+    kWeightsFile,        "source.spm",     "special_tokens_map.json", "target.spm",
+    "target_vocab.json", "tokenizer.json", "tokenizer_config.json",   "vocab.json",
+    "vocab.txt"};
 
 // Files of these names in any other folder are somebody's own.
 bool IsExport(const std::string& directory) {

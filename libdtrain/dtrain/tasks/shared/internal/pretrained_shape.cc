@@ -348,12 +348,7 @@ bool Exists(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-// Newer versions of transformers write tokenizer.json alone.
-fs::path VocabularyIn(const fs::path& folder) {
-  const fs::path plain = folder / "vocab.txt";
-  const fs::path json = folder / "tokenizer.json";
-  return !Exists(plain) && Exists(json) ? json : plain;
-}
+fs::path VocabularyIn(const fs::path& folder) { return VocabularyPathIn(folder.string()); }
 
 // From the files in the folder of the weights. Whether one of them has it.
 StatusOr<bool> TakeShapeIn(const fs::path& folder, const PretrainedSettings& settings) {
@@ -457,9 +452,10 @@ Status CheckWeightsAreThere(const PretrainedSettings& settings) {
 // Weights know pieces by their numbers. Words of one's own in place of [unusedN] are as good as
 // these.
 Status WarnOfOtherPieces(const std::string& theirs, const std::string& ours) {
+  DT_ASSIGN_OR_RETURN(const bool is_same, IsSameVocabulary(theirs, ours));
+  if (is_same) return OkStatus();
   DT_ASSIGN_OR_RETURN(const NamedFile there, ReadVocabularyFile(theirs));
   DT_ASSIGN_OR_RETURN(const NamedFile here, ReadVocabularyFile(ours));
-  if (there.contents == here.contents) return OkStatus();
   if (there.name != kWordPieceFile || here.name != kWordPieceFile) {
     LogWarning(absl::StrFormat(
         "data.vocabulary: %s is another tokenizer than that of the weights, %s; leave it out for "
@@ -493,7 +489,9 @@ Status LoadPretrainedShape(const PretrainedSettings& settings) {
   const std::string& path = settings.model.pretrained();
   if (path.empty() || !settings.vocabulary.empty()) return OkStatus();
   return UsageError(absl::StrFormat(
-      "%s: there is no vocab.txt or tokenizer.json beside the weights; set data.vocabulary", path));
+      "%s: beside the weights there is no tokenizer.json or vocab.txt, and no vocab.json with a "
+      "merges.txt; set data.vocabulary",
+      path));
 }
 
 StatusOr<bool> TryLoadPretrainedShape(const PretrainedSettings& settings) {

@@ -177,9 +177,9 @@ std::string DataFolderBeside(const std::string& checkpoint) {
 }
 
 Status CheckVocabulary(const std::string& path, const Checkpoint& checkpoint) {
-  DT_ASSIGN_OR_RETURN(const NamedFile given, ReadVocabularyFile(path));
-  DT_ASSIGN_OR_RETURN(const std::string own, checkpoint.ReadText(VocabularyNameIn(checkpoint)));
-  if (given.contents == own) return OkStatus();
+  const std::string own = checkpoint.path() + "/" + VocabularyNameIn(checkpoint);
+  DT_ASSIGN_OR_RETURN(const bool is_own, IsSameVocabulary(path, own));
+  if (is_own) return OkStatus();
   return UsageError(absl::StrFormat(
       "data.vocabulary: %s is not the vocabulary that %s was trained with; leave it out", path,
       checkpoint.path()));
