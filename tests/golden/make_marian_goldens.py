@@ -1,7 +1,13 @@
 #!/usr/bin/env python3
-# make_marian_goldens.py - a tiny published translation model, and what transformers computes with it.
+# make_marian_goldens.py - tiny published translation models, and what transformers computes with them.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the folder opus_tiny: what save_pretrained() writes of a MarianMTModel, and golden.json.
+"""Writes folders: what save_pretrained() writes of a MarianMTModel, and golden.json.
+
+| folder | languages | output projection |
+|---|---|---|
+| opus_tiny | share vocabulary and embeddings | is the embeddings |
+| opus_separate | have vocabularies of their own, of different sizes | is the target's embeddings |
+| opus_untied | have vocabularies of their own | has weights of its own |
 
 Made with Python 3.11, torch 2.15.0, transformers 5.24.0, sentencepiece 0.2.3. sacremoses must not be
 installed: transformers would use it. Run:
@@ -57,41 +63,53 @@ def learn(lines, size, **options):
     return model.getvalue()
 
 
-def save_tokenizer(lines, folder):
+def save_tokenizer(lines, folder, separate):
     sources, targets = zip(*lines)
     models = {"source": learn(sources, 90), "target": learn(targets, 100)}
-    vocabulary = {"</s>": 0, "<unk>": 1}
-    for name, data in models.items():
-        (folder / f"{name}.spm").write_bytes(data)
-        model = sentencepiece.SentencePieceProcessor(model_proto=data)
+    # transformers takes the same ids of special tokens for both languages.
+    marks = ("</s>", "<unk>", "<pad>") if separate else ("</s>", "<unk>")
+    source = {token: i for i, token in enumerate(marks)}
+    target = dict(source) if separate else source
+    for name, vocabulary in (("source", source), ("target", target)):
+        (folder / f"{name}.spm").write_bytes(models[name])
+        model = sentencepiece.SentencePieceProcessor(model_proto=models[name])
         for piece in map(model.id_to_piece, range(len(model))):
             if piece != "<s>":
                 vocabulary.setdefault(piece, len(vocabulary))
     for token in (">>deu<<", ">>nld<<", "<pad>"):
-        vocabulary[token] = len(vocabulary)
-    (folder / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        source.setdefault(token, len(source))
+    names = {"vocab": (f"{folder}/vocab.json", source)}
+    if separate:
+        names["target_vocab_file"] = (f"{folder}/target_vocab.json", target)
+    for path, vocabulary in names.values():
+        Path(path).write_text(json.dumps(vocabulary, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     tokenizer = transformers.MarianTokenizer(
-        vocab=f"{folder}/vocab.json", source_spm=f"{folder}/source.spm", target_spm=f"{folder}/target.spm",
-        source_lang="en", target_lang="de")
+        source_spm=f"{folder}/source.spm", target_spm=f"{folder}/target.spm", source_lang="en", target_lang="de",
+        **{name: path for name, (path, _) in names.items()}, **({"separate_vocabs": True} if separate else {}))
     tokenizer.save_pretrained(folder)
     return tokenizer
 
 
-def make_model(tokenizer, folder):
+def make_model(tokenizer, folder, separate, tied, seed):
     pad = tokenizer.pad_token_id
+    options = {}
+    if separate:
+        options = dict(decoder_vocab_size=len(tokenizer.target_encoder), share_encoder_decoder_embeddings=False,
+                       tie_word_embeddings=tied)
     config = transformers.MarianConfig(
+        **options,
         vocab_size=len(tokenizer), d_model=24, encoder_layers=2, decoder_layers=1, encoder_attention_heads=3,
         decoder_attention_heads=3, encoder_ffn_dim=40, decoder_ffn_dim=40, max_position_embeddings=96,
         activation_function="swish", scale_embedding=True, pad_token_id=pad, decoder_start_token_id=pad, eos_token_id=0,
         forced_eos_token_id=0)
-    torch.manual_seed(3)
+    torch.manual_seed(seed)
     model = transformers.MarianMTModel(config).eval()
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if not weight.requires_grad:  # positions
                 continue
             if weight.dim() > 1:
-                weight.normal_(0, 0.12 if "shared" in name else 0.45)
+                weight.normal_(0, 0.12 if "shared" in name or "embed_tokens" in name else 0.45)
             elif name.endswith("bias"):
                 weight.normal_(0, 0.1)
         model.final_logits_bias.normal_(0, 0.3)
@@ -100,13 +118,10 @@ def make_model(tokenizer, folder):
     return model
 
 
-def main():
-    folder = Path(sys.argv[2] if len(sys.argv) > 2 else Path(__file__).parent) / "opus_tiny"
+def make_folder(lines, folder, separate=False, tied=True, seed=3):
     folder.mkdir(exist_ok=True)
-    with gzip.open(sys.argv[1], "rt", encoding="utf-8") as file:
-        lines = [next(file).rstrip("\n").split("\t") for _ in range(1500)]
-    tokenizer = save_tokenizer(lines, folder)
-    model = make_model(tokenizer, folder)
+    tokenizer = save_tokenizer(lines, folder, separate)
+    model = make_model(tokenizer, folder, separate, tied, seed)
     pad = tokenizer.pad_token_id
     of_target = lambda text: tokenizer(text_target=text)["input_ids"]
     golden = {"texts": TEXTS, "ids": [tokenizer(text)["input_ids"] for text in TEXTS],
@@ -133,6 +148,15 @@ def main():
     torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=.01).step()
     golden["after_adamw"] = {name: weight.detach().flatten()[:4].tolist() for name, weight in model.named_parameters()}
     (folder / "golden.json").write_text(json.dumps(golden, separators=(",", ":")) + "\n", encoding="utf-8")
+
+
+def main():
+    root = Path(sys.argv[2] if len(sys.argv) > 2 else Path(__file__).parent)
+    with gzip.open(sys.argv[1], "rt", encoding="utf-8") as file:
+        lines = [next(file).rstrip("\n").split("\t") for _ in range(1500)]
+    make_folder(lines, root / "opus_tiny")
+    make_folder(lines, root / "opus_separate", separate=True, seed=4)
+    make_folder(lines, root / "opus_untied", separate=True, tied=False)
 
 
 main()

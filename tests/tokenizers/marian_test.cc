@@ -149,8 +149,9 @@ TEST_CASE("files that are missing, damaged or of another tokenizer are refused b
   CHECK(refused(vocabulary(R"({"</s>": 0, "<pad>": 1})")) ==
         "m/vocab.json: lacks the special token \"<unk>\"");
   CHECK(refused(with("pad_token", "[PAD]")) == "m/vocab.json: lacks the special token \"[PAD]\"");
-  CHECK_THAT(refused(with("separate_vocabs", true)),
-             Catch::StartsWith("m/tokenizer_config.json: separate_vocabs is true: each language "));
+  CHECK(refused(with("separate_vocabs", true)) ==
+        "m/tokenizer_config.json: separate_vocabs is true, but target_vocab.json is missing; fetch "
+        "the model again");
   CHECK_THAT(refused(with("sp_model_kwargs", {{"enable_sampling", true}})),
              Catch::Contains("sp_model_kwargs {\"enable_sampling\":true} is not known"));
   CHECK_THAT(refused(with("added_tokens_decoder", {{"300", {{"content", "<x>"}}}})),
@@ -166,7 +167,49 @@ TEST_CASE("files that are missing, damaged or of another tokenizer are refused b
              Catch::StartsWith("m/target.spm: "));
 }
 
-TEST_CASE("a folder without one of the files, or with a vocabulary for each language, is refused") {
+// A vocabulary for each language.
+MarianFiles SeparateFiles() {
+  const auto read = [](const std::string& name) {
+    return ReadTestFile(testing::GoldenPath("opus_separate/" + name));
+  };
+  return {.source_spm = read("source.spm"),
+          .target_spm = read("target.spm"),
+          .vocabulary = read("vocab.json"),
+          .config = read("tokenizer_config.json"),
+          .target_vocabulary = read("target_vocab.json")};
+}
+
+TEST_CASE("languages may have vocabularies of their own, with the same special tokens") {
+  const auto tokenizer = MarianTokenizer::FromFiles(SeparateFiles(), "m");
+  INFO(tokenizer.status().message());
+  REQUIRE(tokenizer.ok());
+  CHECK(tokenizer->has_separate_vocabularies());
+  CHECK(tokenizer->vocab_size(MarianSide::kSource) == 92);
+  CHECK(tokenizer->vocab_size() == 100);
+  CHECK(tokenizer->IdOf(">>deu<<", MarianSide::kSource) == 90);
+  CHECK(tokenizer->IdOf(">>deu<<") == -1);
+  CHECK(tokenizer->Piece(90, MarianSide::kSource) == ">>deu<<");
+  CHECK_FALSE(Load().has_separate_vocabularies());
+  const auto refused = [](const std::function<void(Json&)>& change) {
+    MarianFiles files = SeparateFiles();
+    Json vocabulary = Json::parse(files.target_vocabulary);
+    change(vocabulary);
+    files.target_vocabulary = vocabulary.dump();
+    return std::string(MarianTokenizer::FromFiles(files, "m").status().message());
+  };
+  CHECK_THAT(refused([](Json& vocabulary) { vocabulary = Json::array(); }),
+             Catch::StartsWith("m/target_vocab.json: "));
+  CHECK(refused([](Json& vocabulary) { std::swap(vocabulary["<pad>"], vocabulary["<unk>"]); }) ==
+        "m/vocab.json: lacks the special token \"<unk>\", or target_vocab.json has it with another "
+        "id");
+  MarianFiles files = SeparateFiles();
+  Json vocabulary = Json::parse(files.target_vocabulary);
+  vocabulary["another"] = 100;
+  files.target_vocabulary = vocabulary.dump();
+  CHECK(MarianTokenizer::FromFiles(files, "m")->Hash() != tokenizer->Hash());
+}
+
+TEST_CASE("a folder without one of the files, or with one too many, is refused") {
   const TemporaryFolder folder;
   for (const std::string name : {"source.spm", "target.spm", "vocab.json"}) {
     const Status status = MarianTokenizer::Load(folder.path()).status();
@@ -177,7 +220,11 @@ TEST_CASE("a folder without one of the files, or with a vocabulary for each lang
   CHECK(MarianTokenizer::Load(folder.path()).ok());
   WriteTestFile(folder.File("target_vocab.json"), "{}");
   CHECK_THAT(std::string(MarianTokenizer::Load(folder.path()).status().message()),
-             Catch::Contains("target_vocab.json: is there: each language has a vocabulary of its"));
+             Catch::Contains("vocab.json: "));
+  std::filesystem::remove(folder.File("target_vocab.json"));
+  WriteTestFile(folder.File("target_vocab.json"), ReadTestFile(folder.File("vocab.json")));
+  CHECK_THAT(std::string(MarianTokenizer::Load(folder.path()).status().message()),
+             Catch::Contains("separate_vocabs is not true, but target_vocab.json is there"));
 }
 
 TEST_CASE("bytes that are no UTF-8 are U+FFFD, which no special token hides") {

@@ -101,8 +101,8 @@ void PrintWeights(const WeightFile& weights) {
 // The tokens that choose the target language of a model of many: ">>deu<<".
 std::string LanguagesOf(const TranslationTokenizer& tokenizer) {
   std::vector<std::string> languages;
-  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    const std::string_view piece = tokenizer.Piece(id);
+  for (int32_t id = 0; id < tokenizer.vocab_size(MarianSide::kSource); ++id) {
+    const std::string_view piece = tokenizer.Piece(id, MarianSide::kSource);
     if (piece.starts_with(">>") && piece.ends_with("<<")) languages.emplace_back(piece);
   }
   return PrintableList(languages, 8);
@@ -115,7 +115,7 @@ Status InspectTranslator(const std::string& path) {
   DT_ASSIGN_OR_RETURN(const TranslationTokenizer tokenizer, TranslationTokenizer::Load(path));
   DT_ASSIGN_OR_RETURN(const WeightFile weights, WeightFile::Open(path));
   Seq2SeqOptions options = ModelOptionsOf(config.model());
-  options.vocab_size = tokenizer.vocab_size();
+  TakeVocabulary(tokenizer, options);
   Seq2SeqTransformer model(options);
   DT_ASSIGN_OR_RETURN(const PretrainedReport report,
                       internal::MatchMarianWeights(path, model.parameters()));
@@ -125,8 +125,12 @@ Status InspectTranslator(const std::string& path) {
               options.num_heads, static_cast<int>(options.ffn_size),
               static_cast<int>(options.max_positions - 1));
   PrintWeights(weights);
-  std::printf("  %-14s %s: %s, %d pieces\n", "tokenizer", path.c_str(),
-              tokenizer.bos_id() < 0 ? "Marian" : "BPE", tokenizer.vocab_size());
+  const std::string sources =
+      tokenizer.has_separate_vocabularies()
+          ? absl::StrFormat("%d + ", tokenizer.vocab_size(MarianSide::kSource))
+          : "";
+  std::printf("  %-14s %s: %s, %s%d pieces\n", "tokenizer", path.c_str(),
+              tokenizer.bos_id() < 0 ? "Marian" : "BPE", sources.c_str(), tokenizer.vocab_size());
   const std::string languages = LanguagesOf(tokenizer);
   if (!languages.empty()) {
     std::printf("  %-14s begin each source with one of %s\n", "languages", languages.c_str());

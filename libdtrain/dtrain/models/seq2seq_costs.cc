@@ -106,8 +106,9 @@ ModelParameters CountParameters(const Seq2SeqOptions& options) {
     return options.encoder_layers * encoder.*kind + options.decoder_layers * decoder.*kind;
   };
   const int64_t table = options.vocab_size * options.hidden_size;
+  const int64_t source_table = options.source_vocab() * options.hidden_size;
   ModelParameters parameters = {
-      .embeddings = (options.tie_embeddings ? 1 : 2) * table,
+      .embeddings = table + (options.tie_embeddings ? 0 : source_table),
       .attention = in_layers(&LayerParameters::attention),
       .feed_forward = in_layers(&LayerParameters::feed_forward),
       .layer_norm = in_layers(&LayerParameters::layer_norm) +

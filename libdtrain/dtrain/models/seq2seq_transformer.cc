@@ -30,6 +30,8 @@ Seq2SeqTransformer::Seq2SeqTransformer(const Seq2SeqOptions& options)
     : options_(options),
       positions_({.max_length = options.max_positions, .hidden_size = options.hidden_size}) {
   DT_CHECK(!options.tie_output || options.vocab_size > 1);
+  DT_CHECK(!options.tie_embeddings || options.source_vocab() == options.vocab_size)
+      << "languages with vocabularies of their own share no table";
   const Scope root = Scope(parameters_, "").Adapted(options_.low_rank);
   const Scope model = root / "model";
   const TokenEmbeddingOptions embedding{.vocab_size = options.vocab_size,
@@ -37,13 +39,14 @@ Seq2SeqTransformer::Seq2SeqTransformer(const Seq2SeqOptions& options)
                                         .zero_id = options.learned_pad ? -1 : options.pad_id(),
                                         .padding_id = options.learned_pad ? options.pad_id() : -1,
                                         .dropout = options.dropout};
-  const auto add_table = [&](std::string_view name) -> Parameter& {
-    return TokenEmbedding::AddTable(model / name, embedding);
-  };
-  Parameter& encoder_table = add_table(options.tie_embeddings ? "shared" : "encoder.embed_tokens");
-  AddStack("encoder", embedding, encoder_table, encoder_);
+  TokenEmbeddingOptions source_embedding = embedding;
+  source_embedding.vocab_size = options.source_vocab();
+  Parameter& encoder_table = TokenEmbedding::AddTable(
+      model / (options.tie_embeddings ? "shared" : "encoder.embed_tokens"), source_embedding);
+  AddStack("encoder", source_embedding, encoder_table, encoder_);
   Parameter& decoder_table =
-      options.tie_embeddings ? encoder_table : add_table("decoder.embed_tokens");
+      options.tie_embeddings ? encoder_table
+                             : TokenEmbedding::AddTable(model / "decoder.embed_tokens", embedding);
   AddStack("decoder", embedding, decoder_table, decoder_);
   output_weight_ =
       options.tie_output

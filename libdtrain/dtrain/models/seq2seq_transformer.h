@@ -29,8 +29,9 @@
 namespace dtrain {
 
 struct Seq2SeqOptions {
-  int64_t vocab_size = 32768;  // joint vocabulary, including <pad>
-  int32_t pad = -1;            // the id of <pad>; -1: the last one
+  int64_t vocab_size = 32768;     // joint vocabulary, or that of targets, including <pad>
+  int64_t source_vocab_size = 0;  // of sources; 0: the joint one. Needs tie_embeddings=false
+  int32_t pad = -1;               // the id of <pad>, in both; -1: the last one of vocab_size
   int encoder_layers = 6;
   int decoder_layers = 6;
   int64_t hidden_size = 512;
@@ -51,6 +52,7 @@ struct Seq2SeqOptions {
   // With a rank, all weights are frozen, and only adapters are trained.
   LowRankOptions low_rank = {};
 
+  int64_t source_vocab() const { return source_vocab_size > 0 ? source_vocab_size : vocab_size; }
   int32_t pad_id() const { return pad >= 0 ? pad : static_cast<int32_t>(vocab_size) - 1; }
 };
 

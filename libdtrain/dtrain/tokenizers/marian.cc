@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <unordered_map>
 #include <utility>
@@ -34,24 +35,46 @@ struct MarianSpm {
   std::vector<int32_t> ids;
 };
 
-struct MarianTables {
-  explicit MarianTables(std::vector<std::string> all) : pieces(std::move(all)) {
+// A vocabulary. It stays where it is, since id_of looks at its pieces.
+struct MarianPieces {
+  explicit MarianPieces(std::vector<std::string> all) : pieces(std::move(all)) {
     for (size_t id = 0; id < pieces.size(); ++id) {
       if (!pieces[id].empty()) id_of.emplace(pieces[id], static_cast<int32_t>(id));
     }
   }
+  MarianPieces(const MarianPieces&) = delete;
+  MarianPieces& operator=(const MarianPieces&) = delete;
 
   int32_t IdOr(std::string_view piece, int32_t otherwise) const {
     const auto found = id_of.find(piece);
     return found == id_of.end() ? otherwise : found->second;
   }
-  const MarianSpm& spm(MarianSide side) const { return sides[static_cast<size_t>(side)]; }
 
   std::vector<std::string> pieces;  // by id; "" where no piece has the id
   std::unordered_map<std::string_view, int32_t> id_of;
-  std::vector<MarianSpm> sides;  // by MarianSide
+};
+
+struct MarianTables {
+  MarianTables(std::vector<std::string> source_pieces, std::vector<std::string> target_pieces)
+      : source(std::move(source_pieces)) {
+    if (!target_pieces.empty()) target.emplace(std::move(target_pieces));
+  }
+
+  const MarianSpm& spm(MarianSide side) const { return sides[static_cast<size_t>(side)]; }
+  const MarianPieces& vocabulary(MarianSide side) const {
+    return side == MarianSide::kTarget && target ? *target : source;
+  }
+  // The id in both vocabularies; -1 where one of them has no such piece, or another id.
+  int32_t IdInBoth(std::string_view piece) const {
+    const int32_t id = source.IdOr(piece, -1);
+    return vocabulary(MarianSide::kTarget).IdOr(piece, -1) == id ? id : -1;
+  }
+
+  MarianPieces source;                 // of both languages, unless the target has its own
+  std::optional<MarianPieces> target;  // not empty
+  std::vector<MarianSpm> sides;        // by MarianSide
   int32_t unk_id = -1, eos_id = -1, pad_id = -1;
-  std::vector<bool> is_special;  // by id
+  std::vector<bool> is_special;  // by id, of either vocabulary
   AddedTokenMatcher specials{{}};
   uint64_t hash = 0;
 };
@@ -78,13 +101,6 @@ constexpr char kVocabularyFile[] = "vocab.json";
 constexpr char kConfigFile[] = "tokenizer_config.json";
 constexpr char kTargetVocabularyFile[] = "target_vocab.json";
 
-Status RefuseTwoVocabularies(const std::string& path, const char* what) {
-  return DataError(absl::StrFormat(
-      "%s: %s: each language has a vocabulary of its own; dtrain loads Marian models whose "
-      "languages share one",
-      path, what));
-}
-
 // A token of tokenizer_config.json: a text, or an object that has it.
 std::string TokenIn(const json& config, const char* key, const char* otherwise) {
   const json& value = FieldOf(config, key);
@@ -95,9 +111,12 @@ std::string TokenIn(const json& config, const char* key, const char* otherwise) 
 // Sets `id` to that of the special token, which texts are cut at.
 Status TakeSpecial(const std::string& token, const std::string& path, MarianTables& tables,
                    std::vector<internal::AddedToken>& specials, int32_t& id) {
-  id = tables.IdOr(token, -1);
+  id = tables.IdInBoth(token);
   if (id < 0) {
-    return DataError(absl::StrFormat("%s: lacks the special token \"%s\"", path, Printable(token)));
+    return DataError(absl::StrFormat(
+        "%s: lacks the special token \"%s\"%s", path, Printable(token),
+        tables.target ? absl::StrFormat(", or %s has it with another id", kTargetVocabularyFile)
+                      : ""));
   }
   if (tables.is_special[static_cast<size_t>(id)]) return OkStatus();
   tables.is_special[static_cast<size_t>(id)] = true;
@@ -110,7 +129,7 @@ Status TakeAddedTokens(const json& config, const std::string& path, MarianTables
                        std::vector<internal::AddedToken>& specials) {
   for (const auto& [number, token] : FieldOf(config, "added_tokens_decoder").items()) {
     const std::string content = TokenIn(json{{"token", token}}, "token", "");
-    const int32_t id = tables.IdOr(content, -1);
+    const int32_t id = tables.IdInBoth(content);
     if (id < 0 || std::to_string(id) != number) {
       return DataError(absl::StrFormat(
           "%s: added_tokens_decoder: \"%s\" with the id %s is not in %s; dtrain loads no tokens "
@@ -133,8 +152,12 @@ Status TakeConfig(const std::string& text, const std::string& folder, MarianTabl
   const std::string path = folder + "/" + kConfigFile;
   const json config = text.empty() ? json::object() : internal::ParseJson<json>(text);
   if (!config.is_object()) return DataError(path + ": is no JSON object; fetch the model again");
-  if (FieldOf(config, "separate_vocabs") == true) {
-    return RefuseTwoVocabularies(path, "separate_vocabs is true");
+  const bool is_separate = FieldOf(config, "separate_vocabs") == true;
+  if (is_separate != tables.target.has_value()) {
+    return DataError(
+        absl::StrFormat("%s: separate_vocabs is %s, but %s is %s; fetch the model again", path,
+                        is_separate ? "true" : "not true", kTargetVocabularyFile,
+                        is_separate ? "missing" : "there"));
   }
   if (const json& options = FieldOf(config, "sp_model_kwargs"); !options.empty()) {
     return DataError(absl::StrFormat("%s: sp_model_kwargs %s is not known", path,
@@ -142,7 +165,8 @@ Status TakeConfig(const std::string& text, const std::string& folder, MarianTabl
   }
   const std::string vocabulary = folder + "/" + kVocabularyFile;
   std::vector<internal::AddedToken> specials;
-  tables.is_special.resize(tables.pieces.size());
+  tables.is_special.resize(
+      std::max(tables.source.pieces.size(), tables.vocabulary(MarianSide::kTarget).pieces.size()));
   DT_RETURN_IF_ERROR(TakeSpecial(TokenIn(config, "unk_token", "<unk>"), vocabulary, tables,
                                  specials, tables.unk_id));
   DT_RETURN_IF_ERROR(TakeSpecial(TokenIn(config, "eos_token", "</s>"), vocabulary, tables, specials,
@@ -158,11 +182,12 @@ Status TakeConfig(const std::string& text, const std::string& folder, MarianTabl
   return OkStatus();
 }
 
-Status TakeSpm(const std::string& bytes, const std::string& path, MarianTables& tables) {
+Status TakeSpm(const std::string& bytes, const std::string& path, MarianSide side,
+               MarianTables& tables) {
   DT_ASSIGN_OR_RETURN(UnigramTokenizer model, UnigramTokenizer::FromModelProto(bytes, path));
   MarianSpm spm{std::move(model), {}};
   for (int32_t id = 0; id < spm.model.vocab_size(); ++id) {
-    spm.ids.push_back(tables.IdOr(spm.model.Piece(id), tables.unk_id));
+    spm.ids.push_back(tables.vocabulary(side).IdOr(spm.model.Piece(id), tables.unk_id));
   }
   tables.hash = internal::MixHash(tables.hash, spm.model.Hash());
   tables.sides.push_back(std::move(spm));
@@ -184,9 +209,6 @@ StatusOr<MarianTokenizer> MarianTokenizer::Load(const std::string& folder) {
   const auto exists = [&](const char* name) {
     return std::filesystem::exists(std::filesystem::path(folder) / name, error);
   };
-  if (exists(kTargetVocabularyFile)) {
-    return RefuseTwoVocabularies(folder + "/" + kTargetVocabularyFile, "is there");
-  }
   MarianFiles files;
   DT_ASSIGN_OR_RETURN(files.source_spm, ReadFile(folder + "/" + kSourceFile));
   DT_ASSIGN_OR_RETURN(files.target_spm, ReadFile(folder + "/" + kTargetFile));
@@ -194,22 +216,40 @@ StatusOr<MarianTokenizer> MarianTokenizer::Load(const std::string& folder) {
   if (exists(kConfigFile)) {
     DT_ASSIGN_OR_RETURN(files.config, ReadFile(folder + "/" + kConfigFile));
   }
+  if (exists(kTargetVocabularyFile)) {
+    DT_ASSIGN_OR_RETURN(files.target_vocabulary, ReadFile(folder + "/" + kTargetVocabularyFile));
+  }
   return FromFiles(files, folder);
 }
 
 StatusOr<MarianTokenizer> MarianTokenizer::FromFiles(const MarianFiles& files,
                                                      const std::string& folder) {
-  internal::TokenizerFile named;
-  named.name = folder + "/" + kVocabularyFile;
+  const auto pieces_of = [&](const std::string& text, const char* name) {
+    internal::TokenizerFile named;
+    named.name = folder + "/" + name;
+    return internal::PiecesOf(internal::ParseJson<json>(text), named);
+  };
   DT_ASSIGN_OR_RETURN(std::vector<std::string> pieces,
-                      internal::PiecesOf(internal::ParseJson<json>(files.vocabulary), named));
-  const auto tables = std::make_shared<MarianTables>(std::move(pieces));
+                      pieces_of(files.vocabulary, kVocabularyFile));
+  std::vector<std::string> target_pieces;
+  if (!files.target_vocabulary.empty()) {
+    DT_ASSIGN_OR_RETURN(target_pieces, pieces_of(files.target_vocabulary, kTargetVocabularyFile));
+  }
+  const auto tables = std::make_shared<MarianTables>(std::move(pieces), std::move(target_pieces));
   DT_RETURN_IF_ERROR(TakeConfig(files.config, folder, *tables));
-  for (const std::string& piece : tables->pieces) {
+  for (const std::string& piece : tables->source.pieces) {
     tables->hash = internal::StableHash(piece, tables->hash);
   }
-  DT_RETURN_IF_ERROR(TakeSpm(files.source_spm, folder + "/" + kSourceFile, *tables));
-  DT_RETURN_IF_ERROR(TakeSpm(files.target_spm, folder + "/" + kTargetFile, *tables));
+  if (tables->target) {
+    tables->hash = internal::StableHash("target", tables->hash);
+    for (const std::string& piece : tables->target->pieces) {
+      tables->hash = internal::StableHash(piece, tables->hash);
+    }
+  }
+  DT_RETURN_IF_ERROR(
+      TakeSpm(files.source_spm, folder + "/" + kSourceFile, MarianSide::kSource, *tables));
+  DT_RETURN_IF_ERROR(
+      TakeSpm(files.target_spm, folder + "/" + kTargetFile, MarianSide::kTarget, *tables));
   return MarianTokenizer(tables);
 }
 
@@ -219,8 +259,10 @@ std::string MarianTokenizer::Decode(std::span<const int32_t> ids) const {
     const std::string_view piece = Piece(id);
     if (!tables_->is_special[static_cast<size_t>(id)]) pieces.emplace_back(piece);
   }
-  // transformers decodes with the model of the sources, which may not have a piece of the targets.
-  const std::string decoded = tables_->spm(MarianSide::kSource).model.DecodePieces(pieces);
+  // transformers decodes by the model of the sources where both languages have one vocabulary. That
+  // model may not have a piece of the targets.
+  const MarianSide side = tables_->target ? MarianSide::kTarget : MarianSide::kSource;
+  const std::string decoded = tables_->spm(side).model.DecodePieces(pieces);
   std::string text;
   std::string_view rest = decoded;
   for (size_t found = rest.find(internal::kMetaspace); found != std::string_view::npos;
@@ -235,13 +277,18 @@ std::string MarianTokenizer::Decode(std::span<const int32_t> ids) const {
   return text.substr(begin, text.find_last_not_of(kSpaces) + 1 - begin);
 }
 
-std::string_view MarianTokenizer::Piece(int32_t id) const {
-  DT_CHECK(id >= 0 && id < vocab_size()) << "id " << id << " of " << vocab_size();
-  return tables_->pieces[static_cast<size_t>(id)];
+std::string_view MarianTokenizer::Piece(int32_t id, MarianSide side) const {
+  DT_CHECK(id >= 0 && id < vocab_size(side)) << "id " << id << " of " << vocab_size(side);
+  return tables_->vocabulary(side).pieces[static_cast<size_t>(id)];
 }
 
-int32_t MarianTokenizer::IdOf(std::string_view piece) const { return tables_->IdOr(piece, -1); }
-int32_t MarianTokenizer::vocab_size() const { return static_cast<int32_t>(tables_->pieces.size()); }
+int32_t MarianTokenizer::IdOf(std::string_view piece, MarianSide side) const {
+  return tables_->vocabulary(side).IdOr(piece, -1);
+}
+int32_t MarianTokenizer::vocab_size(MarianSide side) const {
+  return static_cast<int32_t>(tables_->vocabulary(side).pieces.size());
+}
+bool MarianTokenizer::has_separate_vocabularies() const { return tables_->target.has_value(); }
 int32_t MarianTokenizer::unk_id() const { return tables_->unk_id; }
 int32_t MarianTokenizer::eos_id() const { return tables_->eos_id; }
 int32_t MarianTokenizer::pad_id() const { return tables_->pad_id; }
@@ -272,9 +319,10 @@ void MarianEncoder::Encode(std::string_view text, MarianSide side, std::vector<i
 void MarianEncoder::EncodePart(std::string_view part, MarianSide side, std::vector<int32_t>& ids) {
   const MarianTables& tables = *tokenizer_.tables_;
   const MarianSpm& spm = tables.spm(side);
+  const internal::MarianPieces& vocabulary = tables.vocabulary(side);
   UnigramEncoder& encoder = scratch_->encoders[static_cast<size_t>(side)];
   if (const size_t end = part.find("<<"); part.starts_with(">>") && end != std::string_view::npos) {
-    ids.push_back(tables.IdOr(part.substr(0, end + 2), tables.unk_id));
+    ids.push_back(vocabulary.IdOr(part.substr(0, end + 2), tables.unk_id));
     part.remove_prefix(end + 2);
   }
   std::vector<int32_t>& own = scratch_->ids;
@@ -285,12 +333,12 @@ void MarianEncoder::EncodePart(std::string_view part, MarianSide side, std::vect
     for (const int32_t id : own) ids.push_back(spm.ids[static_cast<size_t>(id)]);
     return;
   }
-  // What this model does not know may be a piece of the other one.
+  // What this model does not know may be a piece of the vocabulary, such as one of the other model.
   own.clear();
   scratch_->pieces.clear();
   encoder.EncodePieces(part, own, scratch_->pieces);
   for (size_t i = 0; i < own.size(); ++i) {
-    ids.push_back(own[i] == unknown ? tables.IdOr(scratch_->pieces[i], tables.unk_id)
+    ids.push_back(own[i] == unknown ? vocabulary.IdOr(scratch_->pieces[i], tables.unk_id)
                                     : spm.ids[static_cast<size_t>(own[i])]);
   }
 }

@@ -9,7 +9,9 @@
 //   const std::string text = tokenizer.Decode(ids);
 //
 // source.spm cuts source texts into pieces, target.spm target texts, and vocab.json has the ids of
-// the pieces of both. A text for a model of many target languages begins with a token such as
+// the pieces of both. Where tokenizer_config.json says separate_vocabs, vocab.json has those of
+// source.spm, and target_vocab.json those of target.spm. A text for a model of many target
+// languages begins with a token such as
 // ">>deu<<". Ids and texts are those of the class MarianTokenizer of Hugging Face's transformers.
 #ifndef DTRAIN_TOKENIZERS_MARIAN_H_
 #define DTRAIN_TOKENIZERS_MARIAN_H_
@@ -35,30 +37,32 @@ struct MarianScratch;
 enum class MarianSide { kSource, kTarget };
 
 // The contents of a tokenizer's files. Their names in a folder are source.spm, target.spm,
-// vocab.json and tokenizer_config.json; the last one may be "".
+// vocab.json, tokenizer_config.json and target_vocab.json; the last two may be "".
 struct MarianFiles {
-  std::string source_spm, target_spm, vocabulary, config;
+  std::string source_spm, target_spm, vocabulary, config, target_vocabulary = {};
 };
 
 // Immutable, and safe to share between threads. Copies share their tables.
 class MarianTokenizer {
  public:
   // Reads the files of a folder. Returns DataError, which names the file and the key: one is
-  // missing or damaged, or each language has a vocabulary of its own (target_vocab.json).
+  // missing or damaged, or a special token has another id in each language.
   static StatusOr<MarianTokenizer> Load(const std::string& folder);
   // The same from the files' contents; `folder` is for messages.
   static StatusOr<MarianTokenizer> FromFiles(const MarianFiles& files, const std::string& folder);
 
-  // The text that ids stand for. Special tokens, the unknown piece among them, stand for nothing.
-  // Each id is in [0, vocab_size()).
+  // The text that ids of targets stand for. Special tokens, the unknown piece among them, stand for
+  // nothing. Each id is in [0, vocab_size()).
   std::string Decode(std::span<const int32_t> ids) const;
 
   // The piece as the vocabulary writes it. Valid as long as any copy exists.
-  std::string_view Piece(int32_t id) const;
+  std::string_view Piece(int32_t id, MarianSide side = MarianSide::kTarget) const;
   // Returns -1 if there is no such piece.
-  int32_t IdOf(std::string_view piece) const;
+  int32_t IdOf(std::string_view piece, MarianSide side = MarianSide::kTarget) const;
   // One more than the largest id.
-  int32_t vocab_size() const;
+  int32_t vocab_size(MarianSide side = MarianSide::kTarget) const;
+  // Whether each language has a vocabulary of its own. Special tokens have the same ids in both.
+  bool has_separate_vocabularies() const;
   int32_t unk_id() const;
   // The end of each text. Encoders do not write it.
   int32_t eos_id() const;

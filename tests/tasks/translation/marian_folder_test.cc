@@ -11,7 +11,10 @@
 #include <vector>
 
 #include "dtrain/formats/safetensors.h"
+#include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/nmt.pb.h"
+#include "dtrain/ops/cast.h"
+#include "dtrain/tasks/translation/export.h"
 #include "dtrain/tasks/translation/translation_model.h"
 #include "dtrain/tasks/translation/translation_tokenizer.h"
 #include "testing/catch.h"
@@ -25,8 +28,8 @@ using Json = nlohmann::json;
 
 // A copy of the golden model's folder, to be changed.
 struct Folder {
-  Folder() {
-    std::filesystem::copy(testing::GoldenPath("opus_tiny"), path());
+  explicit Folder(const std::string& golden = "opus_tiny") {
+    std::filesystem::copy(testing::GoldenPath(golden), path());
     std::filesystem::permissions(path(), std::filesystem::perms::owner_all);
   }
   std::string path() const { return temporary.File("model"); }
@@ -81,6 +84,66 @@ TEST_CASE("a run takes shape, vocabulary and search of a published model") {
   CHECK(config.trainer().beam_alpha() == 0.25f);
 }
 
+TEST_CASE("languages with vocabularies of their own have tables of their own") {
+  for (const bool is_tied : {true, false}) {
+    const Folder folder(is_tied ? "opus_separate" : "opus_untied");
+    proto::NmtConfig config;
+    const Status status = Read(folder, config);
+    INFO(status.message());
+    REQUIRE(status.ok());
+    CHECK_FALSE(config.model().tie_embeddings());
+    CHECK(config.model().tie_output() == is_tied);
+    CHECK(config.model().learned_pad());
+    const auto model = LoadTranslationModel(folder.path());
+    REQUIRE(model.ok());
+    CHECK(model->model->options().source_vocab() == 92);
+    CHECK(model->model->options().vocab_size == 100);
+    folder.Set("config.json", "decoder_vocab_size", 92);
+    CHECK_THAT(std::string(Read(folder, config).message()),
+               Catch::Contains("decoder_vocab_size is 92, but by the tokenizer of the folder"));
+    folder.Set("config.json", "decoder_vocab_size", 100);
+    folder.Set("config.json", "share_encoder_decoder_embeddings", true);
+    folder.Set("config.json", "tie_word_embeddings", true);
+    CHECK_THAT(std::string(Read(folder, config).message()),
+               Catch::Contains("share_encoder_decoder_embeddings is true, but each language has"));
+  }
+}
+
+TEST_CASE("a model with two vocabularies is exported as it was read") {
+  for (const std::string name : {"opus_separate", "opus_untied"}) {
+    const Folder folder(name);
+    const auto read = LoadTranslationModel(folder.path());
+    REQUIRE(read.ok());
+    const std::string out = folder.temporary.File("out");
+    const auto exported = ExportToHuggingFace(*read, out, {});
+    INFO(exported.status().message());
+    REQUIRE(exported.ok());
+    for (const std::string file : {"vocab.json", "target_vocab.json", "source.spm", "target.spm",
+                                   "tokenizer_config.json", "generation_config.json"}) {
+      INFO(file);
+      CHECK(ReadTestFile(out + "/" + file) == ReadTestFile(folder.File(file)));
+    }
+    const Json was = Json::parse(ReadTestFile(folder.File("config.json")));
+    const Json is = Json::parse(ReadTestFile(out + "/config.json"));
+    for (const char* const key : {"vocab_size", "decoder_vocab_size", "tie_word_embeddings",
+                                  "share_encoder_decoder_embeddings", "pad_token_id"}) {
+      INFO(key);
+      CHECK(is.at(key) == was.at(key));
+    }
+    const auto again = LoadTranslationModel(out);
+    REQUIRE(again.ok());
+    CHECK(again->tokenizer->Hash() == read->tokenizer->Hash());
+    Stream stream{Device{}};
+    for (Parameter* parameter : read->model->parameters().all()) {
+      INFO(parameter->name());
+      Parameter* const other = again->model->parameters().Find(parameter->name());
+      REQUIRE(other != nullptr);
+      CHECK(Download<float>(other->master(), stream) ==
+            Download<float>(parameter->master(), stream));
+    }
+  }
+}
+
 TEST_CASE("a row of <pad> that is zero stays zero, unless the user says otherwise") {
   const Folder folder;
   const auto learned_pad = [&](proto::NmtConfig config) {
@@ -124,8 +187,8 @@ TEST_CASE("a model that dtrain does not compute is refused by the key that says 
   const std::pair<std::pair<const char*, Json>, const char*> cases[] = {
       {{"model_type", "t5"}, "model_type is \"t5\"; translations begin with models of the type"},
       {{"scale_embedding", nullptr}, "scale_embedding is false, not true"},
-      {{"share_encoder_decoder_embeddings", false}, "share_encoder_decoder_embeddings is false"},
-      {{"tie_word_embeddings", false}, "tie_word_embeddings is false"},
+      {{"share_encoder_decoder_embeddings", 1}, "share_encoder_decoder_embeddings is 1, must be"},
+      {{"tie_word_embeddings", false}, "tie_word_embeddings is false, but share_encoder_decoder"},
       {{"static_position_embeddings", false}, "static_position_embeddings is false"},
       {{"normalize_before", true}, "normalize_before is true"},
       {{"normalize_embedding", true}, "normalize_embedding is true"},

@@ -1,7 +1,7 @@
 // published_models_test.cc - Marian models of transformers: logits, gradients, an update, searches.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Besides the one in tests/golden/, DTRAIN_PUBLISHED_MODELS may name a folder with more of them,
+// Besides those in tests/golden/, DTRAIN_PUBLISHED_MODELS may name a folder with more of them,
 // one in each folder below it: what save_pretrained() of a MarianMTModel writes, and golden.json,
 // what transformers computes with it.
 #include <cmath>
@@ -41,7 +41,9 @@ constexpr float kLearningRate = 1e-3f;
 constexpr float kWeightDecay = 0.01f;
 
 std::vector<std::string> Folders() {
-  std::vector<std::string> folders = {testing::GoldenPath("opus_tiny")};
+  std::vector<std::string> folders = {testing::GoldenPath("opus_tiny"),
+                                      testing::GoldenPath("opus_separate"),
+                                      testing::GoldenPath("opus_untied")};
   const char* const root = std::getenv("DTRAIN_PUBLISHED_MODELS");
   if (root == nullptr) return folders;
   for (const auto& entry : std::filesystem::directory_iterator(root)) {
@@ -50,7 +52,7 @@ std::vector<std::string> Folders() {
     const Json config = Json::parse(ReadTestFile(folder + "/config.json"));
     if (config.at("model_type") == "marian") folders.push_back(folder);
   }
-  REQUIRE(folders.size() > 1);
+  REQUIRE(folders.size() > 3);
   return folders;
 }
 

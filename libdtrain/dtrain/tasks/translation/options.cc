@@ -102,6 +102,12 @@ Seq2SeqOptions ModelOptionsOf(const proto::ModelConfig& config) {
           .low_rank = internal::LowRankOf(config.lora(), AttentionNames())};
 }
 
+void TakeVocabulary(const TranslationTokenizer& tokenizer, Seq2SeqOptions& model) {
+  model.vocab_size = tokenizer.vocab_size(MarianSide::kTarget);
+  model.source_vocab_size = tokenizer.vocab_size(MarianSide::kSource);
+  model.pad = tokenizer.pad_id();
+}
+
 BeamSearchOptions SearchOptionsOf(const proto::TrainerConfig& config) {
   BeamSearchOptions options;
   options.beam_size = config.beam_size();

@@ -26,6 +26,8 @@ namespace dtrain {
 // Does not set vocab_size, pad and label_smoothing, which come from the data and the trainer
 // section.
 Seq2SeqOptions ModelOptionsOf(const proto::ModelConfig& config);
+// Gives a model the sizes of the tokenizer's vocabularies, and its pad.
+void TakeVocabulary(const TranslationTokenizer& tokenizer, Seq2SeqOptions& model);
 
 // The beam search of evaluations, without what the tokenizer says (SearchOptionsFor()).
 BeamSearchOptions SearchOptionsOf(const proto::TrainerConfig& config);

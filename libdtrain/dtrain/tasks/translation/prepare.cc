@@ -333,10 +333,12 @@ class Preparation {
   }
 
   StatusOr<TokenShardWriter> CreateShard(const std::string& name) const {
-    return TokenShardWriter::Create(folder_.Path(name + ".bin"),
-                                    {.vocab_size = tokenizer_->vocab_size(),
-                                     .vocab_hash = report_->vocab_hash,
-                                     .options_hash = report_->options_hash});
+    return TokenShardWriter::Create(
+        folder_.Path(name + ".bin"),
+        {.vocab_size = std::max(tokenizer_->vocab_size(MarianSide::kSource),
+                                tokenizer_->vocab_size(MarianSide::kTarget)),
+         .vocab_hash = report_->vocab_hash,
+         .options_hash = report_->options_hash});
   }
 
   std::span<const int32_t> Cut(std::span<const int32_t> ids) const {

@@ -15,6 +15,7 @@
 #include "dtrain/tasks/shared/evaluated_rows.h"
 #include "dtrain/tasks/shared/model_task.h"
 #include "dtrain/tasks/translation/internal/batch.h"
+#include "dtrain/tasks/translation/options.h"
 #include "dtrain/tasks/translation/prepare.h"
 #include "dtrain/train/micro_batches.h"
 
@@ -62,8 +63,7 @@ bool HasSet(const std::string& folder, const char* name) {
 }
 
 Seq2SeqOptions WithVocabulary(Seq2SeqOptions options, const TranslationTokenizer& tokenizer) {
-  options.vocab_size = tokenizer.vocab_size();
-  options.pad = tokenizer.pad_id();
+  TakeVocabulary(tokenizer, options);
   return options;
 }
 

@@ -43,8 +43,7 @@ StatusOr<TranslationTokenizer> OpenTokenizer(const std::string& folder) {
 Seq2SeqOptions ModelOptionsWith(const TranslationTokenizer& tokenizer,
                                 const proto::NmtConfig& config) {
   Seq2SeqOptions options = ModelOptionsOf(config.model());
-  options.vocab_size = tokenizer.vocab_size();
-  options.pad = tokenizer.pad_id();
+  TakeVocabulary(tokenizer, options);
   options.label_smoothing = config.trainer().label_smoothing();
   return options;
 }

@@ -99,15 +99,21 @@ StatusOr<TranslationTokenizer> TranslationTokenizer::Load(const std::string& pat
 std::string TranslationTokenizer::Decode(std::span<const int32_t> ids) const {
   return std::visit([&](const auto& kind) { return kind.Decode(ids); }, kind_);
 }
-std::string_view TranslationTokenizer::Piece(int32_t id) const {
-  return std::visit([&](const auto& kind) { return kind.Piece(id); }, kind_);
+std::string_view TranslationTokenizer::Piece(int32_t id, MarianSide side) const {
+  const MarianTokenizer* const marian = std::get_if<MarianTokenizer>(&kind_);
+  return marian != nullptr ? marian->Piece(id, side) : std::get<BpeModel>(kind_).Piece(id);
 }
 int32_t TranslationTokenizer::bos_id() const {
   const BpeModel* const own = std::get_if<BpeModel>(&kind_);
   return own != nullptr ? own->bos_id() : -1;
 }
-int32_t TranslationTokenizer::vocab_size() const {
-  return std::visit([](const auto& kind) { return kind.vocab_size(); }, kind_);
+int32_t TranslationTokenizer::vocab_size(MarianSide side) const {
+  const MarianTokenizer* const marian = std::get_if<MarianTokenizer>(&kind_);
+  return marian != nullptr ? marian->vocab_size(side) : std::get<BpeModel>(kind_).vocab_size();
+}
+bool TranslationTokenizer::has_separate_vocabularies() const {
+  const MarianTokenizer* const marian = std::get_if<MarianTokenizer>(&kind_);
+  return marian != nullptr && marian->has_separate_vocabularies();
 }
 int32_t TranslationTokenizer::unk_id() const {
   return std::visit([](const auto& kind) { return kind.unk_id(); }, kind_);

@@ -25,8 +25,9 @@ namespace dtrain {
 // The names of all files that a tokenizer of any kind has in a folder of prepared data or in a
 // checkpoint. "vocab.spm" is of a vocabulary that dtrain learned, or another BPE model of
 // SentencePiece; the others are of Marian models.
-inline constexpr std::string_view kTokenizerFiles[] = {"vocab.spm", "source.spm", "target.spm",
-                                                       "vocab.json", "tokenizer_config.json"};
+inline constexpr std::string_view kTokenizerFiles[] = {
+    "vocab.spm",        "source.spm", "target.spm", "vocab.json", "tokenizer_config.json",
+    "target_vocab.json"};
 
 // The path that data.vocabulary names the tokenizer of a folder by: the folder, or its vocab.spm.
 std::string TokenizerPathIn(const std::string& folder);
@@ -41,11 +42,14 @@ class TranslationTokenizer {
   // The files that Load(path) reads. Empty: it is a folder without a tokenizer.
   static std::vector<std::string> FilesOf(const std::string& path);
 
+  // The text of ids of targets.
   std::string Decode(std::span<const int32_t> ids) const;
   // As the vocabulary writes it. Valid as long as any copy exists.
-  std::string_view Piece(int32_t id) const;
+  std::string_view Piece(int32_t id, MarianSide side = MarianSide::kTarget) const;
   // One more than the largest id.
-  int32_t vocab_size() const;
+  int32_t vocab_size(MarianSide side = MarianSide::kTarget) const;
+  // Whether each language has a vocabulary of its own.
+  bool has_separate_vocabularies() const;
   int32_t bos_id() const;  // -1: no begin of a sentence is marked
   int32_t unk_id() const;
   int32_t eos_id() const;

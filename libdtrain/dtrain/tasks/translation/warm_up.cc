@@ -21,7 +21,7 @@ TranslationBatch SampleBatch(const Seq2SeqBatch& planned, const Seq2SeqOptions& 
   TranslationBatch batch;
   batch.source = EvenSequences(ShareOf(share, static_cast<double>(planned.source_tokens)), pairs);
   batch.target = EvenSequences(ShareOf(share, static_cast<double>(planned.target_tokens)), pairs);
-  batch.source_ids = DrawIds(batch.source.tokens(), model.vocab_size, random);
+  batch.source_ids = DrawIds(batch.source.tokens(), model.source_vocab(), random);
   batch.decoder_ids = DrawIds(batch.target.tokens(), model.vocab_size, random);
   batch.target_ids = DrawIds(batch.target.tokens(), model.vocab_size, random);
   return batch;

@@ -17,15 +17,23 @@
 #include "dtrain/tasks/translation/internal/marian_folder.h"
 #include "dtrain/tasks/translation/memory_plan.h"
 #include "dtrain/tasks/translation/options.h"
+#include "dtrain/tasks/translation/translation_tokenizer.h"
 
 namespace dtrain {
 namespace {
 
 constexpr double kDefaultLength = 32.0;  // tokens of a sentence
 
-// Takes vocabulary and lengths from the prepared corpus where there is one.
-Status ReadCorpus(const proto::DataConfig& data, Seq2SeqOptions& model, MeanLengths& lengths) {
+// Takes vocabulary and lengths from the prepared corpus where there is one. Without one the
+// vocabulary is that of the published model `pretrained`, unless this is "".
+Status ReadCorpus(const proto::DataConfig& data, const std::string& pretrained,
+                  Seq2SeqOptions& model, MeanLengths& lengths) {
   model.vocab_size = data.vocab_size();
+  if (!pretrained.empty()) {
+    DT_ASSIGN_OR_RETURN(const TranslationTokenizer tokenizer,
+                        TranslationTokenizer::Load(pretrained));
+    TakeVocabulary(tokenizer, model);
+  }
   lengths = {kDefaultLength, kDefaultLength};
   const std::string path = data.prepared() + "/train.bin";
   if (data.prepared().empty()) return OkStatus();
@@ -37,7 +45,7 @@ Status ReadCorpus(const proto::DataConfig& data, Seq2SeqOptions& model, MeanLeng
                                    "it out for an estimate of texts of ordinary length"));
   }
   DT_ASSIGN_OR_RETURN(const TokenShard shard, TokenShard::Open(path, {.verify_checksum = false}));
-  model.vocab_size = shard.info().vocab_size;
+  if (pretrained.empty()) model.vocab_size = shard.info().vocab_size;
   lengths = MeanLengthsOf(shard);
   return OkStatus();
 }
@@ -81,7 +89,9 @@ GradientShapes GradientsOf(const Seq2SeqOptions& model) {
     for (int i = 0; i < layers; ++i) {
       AddLayer(LayerOptionsOf(model, decoder), gradients);
     }
-    if (!model.tie_embeddings) AddTable(model.vocab_size, model.hidden_size, gradients);
+    if (!model.tie_embeddings) {
+      AddTable(decoder ? model.vocab_size : model.source_vocab(), model.hidden_size, gradients);
+    }
   }
   if (model.tie_embeddings) AddTable(model.vocab_size, model.hidden_size, gradients);
   if (model.low_rank.rank > 0) Freeze(0, CountParameters(model).adapters, gradients);
@@ -109,7 +119,7 @@ StatusOr<Workload> TranslationWorkload(const proto::NmtConfig& given,
   Seq2SeqOptions model = ModelOptionsOf(config.model());
   DT_RETURN_IF_ERROR(internal::CheckTargets(model));
   MeanLengths lengths;
-  DT_RETURN_IF_ERROR(ReadCorpus(config.data(), model, lengths));
+  DT_RETURN_IF_ERROR(ReadCorpus(config.data(), given.model().pretrained(), model, lengths));
   if (options.source_length > 0.0) lengths.source = options.source_length;
   if (options.target_length > 0.0) lengths.target = options.target_length;
   const Seq2SeqBatch batch = MicroBatchOf(config.trainer(), options.ranks, lengths);

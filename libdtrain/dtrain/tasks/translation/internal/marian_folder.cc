@@ -68,10 +68,9 @@ Status CheckKind(const Json& config, const std::string& path) {
         Shown(type)));
   }
   const OnlyValue only[] = {
-      {"scale_embedding", false, true},       {"share_encoder_decoder_embeddings", true, true},
-      {"tie_word_embeddings", true, true},    {"static_position_embeddings", true, true},
-      {"normalize_before", false, false},     {"normalize_embedding", false, false},
-      {"add_final_layer_norm", false, false}, {"add_bias_logits", false, false},
+      {"scale_embedding", false, true},   {"static_position_embeddings", true, true},
+      {"normalize_before", false, false}, {"normalize_embedding", false, false},
+      {"add_bias_logits", false, false},  {"add_final_layer_norm", false, false},
       {"is_encoder_decoder", true, true}};
   for (const auto& [key, otherwise, value] : only) {
     const Json found = ValueOf(config, key, otherwise);
@@ -80,6 +79,25 @@ Status CheckKind(const Json& config, const std::string& path) {
                                         key, Shown(found), Shown(value)));
   }
   return OkStatus();
+}
+
+// Which of the three tables are one.
+Status TakeTables(const Json& config, const std::string& path, proto::ModelConfig& model) {
+  constexpr char kShared[] = "share_encoder_decoder_embeddings";
+  constexpr char kTied[] = "tie_word_embeddings";
+  for (const char* const key : {kShared, kTied}) {
+    const Json value = ValueOf(config, key, true);
+    if (value.is_boolean()) continue;
+    return StorageError(
+        absl::StrFormat("%s: %s is %s, must be true or false", path, key, Shown(value)));
+  }
+  model.set_tie_embeddings(ValueOf(config, kShared, true).get<bool>());
+  model.set_tie_output(ValueOf(config, kTied, true).get<bool>());
+  if (model.tie_output() || !model.tie_embeddings()) return OkStatus();
+  return StorageError(
+      absl::StrFormat("%s: %s is false, but %s is true: dtrain computes no such "
+                      "model",
+                      path, kTied, kShared));
 }
 
 // A size in config.json. Another key must have the same value, unless it is "".
@@ -126,10 +144,8 @@ Status TakeShape(const Json& config, const std::string& path, proto::ModelConfig
   }
   model.set_norm(proto::ModelConfig::post);
   model.set_layer_norm_epsilon(1e-5f);  // no configuration of the class can change it
-  model.set_tie_embeddings(true);
-  model.set_tie_output(true);
   model.set_output_bias(true);
-  return OkStatus();
+  return TakeTables(config, path, model);
 }
 
 Status TakeActivation(const Json& config, const std::string& path, proto::ModelConfig& model) {
@@ -169,23 +185,30 @@ Status TakeDropout(const Json& config, const std::string& path, proto::ModelConf
   return OkStatus();
 }
 
-// Ids and the number of pieces are the tokenizer's, whichever the files say.
+// Ids and the numbers of pieces are the tokenizer's, whichever the files say.
 Status CheckVocabulary(const Json& config, const std::string& folder, proto::NmtConfig& nmt) {
   const std::string path = folder + "/" + kConfigFile;
   const StatusOr<TranslationTokenizer> tokenizer = TranslationTokenizer::Load(folder);
   if (!tokenizer.ok()) return StorageError(tokenizer.status().message());
   const Json size = ValueOf(config, "vocab_size", 58101);
-  const std::pair<const char*, int32_t> same[] = {{"vocab_size", tokenizer->vocab_size()},
-                                                  {"decoder_vocab_size", tokenizer->vocab_size()},
-                                                  {"eos_token_id", tokenizer->eos_id()},
-                                                  {"pad_token_id", tokenizer->pad_id()},
-                                                  {"decoder_start_token_id", tokenizer->pad_id()}};
+  const std::pair<const char*, int32_t> same[] = {
+      {"vocab_size", tokenizer->vocab_size(MarianSide::kSource)},
+      {"decoder_vocab_size", tokenizer->vocab_size(MarianSide::kTarget)},
+      {"eos_token_id", tokenizer->eos_id()},
+      {"pad_token_id", tokenizer->pad_id()},
+      {"decoder_start_token_id", tokenizer->pad_id()}};
   for (const auto& [key, ours] : same) {
     const Json otherwise = std::string_view(key) == "decoder_vocab_size" ? size : Json(ours);
     const Json value = ValueOf(config, key, otherwise);
     if (value == ours) continue;
     return StorageError(absl::StrFormat("%s: %s is %s, but by the tokenizer of the folder it is %d",
                                         path, key, Shown(value), ours));
+  }
+  if (tokenizer->has_separate_vocabularies() && nmt.model().tie_embeddings()) {
+    return StorageError(absl::StrFormat(
+        "%s: share_encoder_decoder_embeddings is true, but each language has a vocabulary of its "
+        "own (target_vocab.json)",
+        path));
   }
   nmt.mutable_data()->set_vocab_size(tokenizer->vocab_size());
   return OkStatus();
@@ -231,12 +254,16 @@ Status TakePad(const Json& config, const std::string& folder, proto::ModelConfig
   const auto row = ValueOf(config, "pad_token_id", 58100).get<size_t>();
   for (const WeightTensor& weight : weights.tensors()) {
     const NamedTensor& tensor = weight.tensor;
-    if (tensor.name != "model.shared.weight" || tensor.shape.empty()) continue;
+    const bool is_table =
+        tensor.name == "model.shared.weight" || tensor.name.ends_with(".embed_tokens.weight");
+    if (!is_table || tensor.shape.empty()) continue;
     const auto rows = static_cast<size_t>(tensor.shape[0]);
-    if (row >= rows) break;
+    if (row >= rows) continue;
     const size_t bytes = tensor.data.size() / rows;
-    model.set_learned_pad(std::ranges::any_of(tensor.data.subspan(row * bytes, bytes),
-                                              [](std::byte byte) { return byte != std::byte{0}; }));
+    const bool is_learned =
+        std::ranges::any_of(tensor.data.subspan(row * bytes, bytes),
+                            [](std::byte byte) { return byte != std::byte{0}; });
+    model.set_learned_pad(model.learned_pad() || is_learned);
   }
   return OkStatus();
 }

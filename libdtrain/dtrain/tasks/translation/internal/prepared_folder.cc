@@ -20,10 +20,10 @@ constexpr char kPartial[] = ".partial";
 constexpr char kLock[] = ".lock";
 constexpr std::string_view kPreparedFiles[] = {
     kTokenizerFiles[0], kTokenizerFiles[1], kTokenizerFiles[2], kTokenizerFiles[3],
-    kTokenizerFiles[4], "train.bin",        "dev.bin",          "test.bin",
-    "dev.src",          "dev.ref",          "test.src",         "test.ref",
-    kPrepareReportFile};
-static_assert(std::size(kTokenizerFiles) == 5);
+    kTokenizerFiles[4], kTokenizerFiles[5], "train.bin",        "dev.bin",
+    "test.bin",         "dev.src",          "dev.ref",          "test.src",
+    "test.ref",         kPrepareReportFile};
+static_assert(std::size(kTokenizerFiles) == 6);
 
 std::string ReadText(const fs::path& path) { return ReadWholeFile(path.string()).value_or(""); }
 

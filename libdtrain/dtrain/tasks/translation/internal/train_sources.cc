@@ -107,7 +107,7 @@ Status CheckTags(std::span<const SourcePart> parts, const TranslationTokenizer& 
     int64_t pieces = 0;
     bool is_known = true;
     for (const int32_t id : encoded.line(0)) {
-      if (tokenizer.Piece(id) == kMetaspace) continue;
+      if (tokenizer.Piece(id, MarianSide::kSource) == kMetaspace) continue;
       ++pieces;
       is_known = is_known && id != tokenizer.unk_id();
     }
