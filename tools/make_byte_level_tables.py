@@ -5,7 +5,8 @@
 #   python3 tools/make_byte_level_tables.py libdtrain/dtrain/data/internal
 #
 # GPT-2's pattern splits text by letters, numbers and white space. Which characters these are comes from tables
-# compiled into the package `tokenizers`, which is asked about every code point, and so does what composes in NFC.
+# compiled into the package `tokenizers`, which is asked about every code point. So does what composes in NFC, and which
+# characters NFKC takes for variants of others.
 # Needs `pip install tokenizers`.
 import sys
 
@@ -69,6 +70,19 @@ def composition():
     return lambda code_point: 2 if code_point in changes else int(code_point in first)
 
 
+def variants():
+    """Characters that NFKD changes and NFD does not, or in another way."""
+    nfkd, nfd = normalizers.NFKD().normalize_str, normalizers.NFD().normalize_str
+
+    def kind_of(code_point):
+        if 0xD800 <= code_point <= 0xDFFF:
+            return 0
+        c = chr(code_point)
+        return int(nfkd(c) != nfd(c))
+
+    return kind_of
+
+
 def main():
     folder = sys.argv[1]
     write(folder, 'byte_level_classes.inc', "letters, numbers and white space as GPT-2's pattern sees them.",
@@ -76,6 +90,8 @@ def main():
     write(folder, 'composition_ranges.inc', 'which characters compose in NFC as `tokenizers` does it.',
           'kCompositionRanges', 'role (1 composes with what follows, 2 changes what is before it)',
           composition())
+    write(folder, 'variant_ranges.inc', 'variants of characters that NFKC replaces as `tokenizers` does it.',
+          'kVariantRanges', '1', variants())
 
 
 main()

@@ -139,6 +139,11 @@ def json_settings(proto, bytes_proto):
     ties.decoder = decoders.Metaspace(prepend_scheme='always')
     yield 'ties', ties
 
+    nfkc = of_json(proto, normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), squeeze]), pre_tokenizers.Metaspace(prepend_scheme='always'))
+    yield 'nfkc', nfkc
+    nfkd = of_json(proto, normalizers.NFKD(), pre_tokenizers.Metaspace(prepend_scheme='first'))
+    yield 'nfkd', nfkd
+
 
 def proto_settings(lines, rules):
     yield 'marian', learn(lines, rules)

@@ -1,4 +1,4 @@
-// composition.cc - finds the runs of characters that compose, and lets utf8proc do the rest.
+// composition.cc - finds the characters that a normal form changes, and lets utf8proc do the rest.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tokenizers/internal/composition.h"
 
@@ -16,29 +16,66 @@ namespace dtrain::internal {
 namespace {
 
 #include "dtrain/data/internal/composition_ranges.inc"
+#include "dtrain/data/internal/variant_ranges.inc"
 
 // Texts without characters from U+0300 on are composed.
 constexpr uint8_t kFirstByteOfMarks = 0xCC;
 
-// 0: nothing before or after it matters. 1: may compose with what follows. 2: may change itself or
-// what is before it.
-uint32_t RoleOf(uint32_t code_point) {
+// The third number of the range that has the code point; 0 if none has it.
+template <size_t kCount>
+uint32_t KindIn(const uint32_t (&ranges)[kCount][3], uint32_t code_point) {
   const auto* const after =
-      std::upper_bound(std::begin(kCompositionRanges), std::end(kCompositionRanges), code_point,
+      std::upper_bound(std::begin(ranges), std::end(ranges), code_point,
                        [](uint32_t value, const uint32_t(&range)[3]) { return value < range[0]; });
-  if (after == std::begin(kCompositionRanges)) return 0;
+  if (after == std::begin(ranges)) return 0;
   const auto& range = *std::prev(after);
   return code_point <= range[1] ? range[2] : 0;
 }
 
-// `text` has no NUL, which composes with nothing.
-void AppendComposed(std::string_view text, std::string& out) {
+// 0: nothing before or after it matters, and it is no composed character. 1: may compose with what
+// follows, or is composed. 2: may change itself or what is before it.
+uint32_t RoleOf(uint32_t code_point) { return KindIn(kCompositionRanges, code_point); }
+
+using NormalForm = utf8proc_uint8_t* (*)(const utf8proc_uint8_t*);
+
+// `text` has no NUL, which no form changes.
+void AppendForm(NormalForm form, std::string_view text, std::string& out) {
   const std::string terminated(text);
-  utf8proc_uint8_t* const composed =
-      utf8proc_NFC(reinterpret_cast<const utf8proc_uint8_t*>(terminated.c_str()));
-  DT_CHECK(composed != nullptr) << "out of memory";
-  out += reinterpret_cast<const char*>(composed);
-  std::free(composed);  // utf8proc allocates with malloc()
+  utf8proc_uint8_t* const changed =
+      form(reinterpret_cast<const utf8proc_uint8_t*>(terminated.c_str()));
+  DT_CHECK(changed != nullptr) << "out of memory";
+  out += reinterpret_cast<const char*>(changed);
+  std::free(changed);  // utf8proc allocates with malloc()
+}
+
+void AppendComposed(std::string_view text, std::string& out) {
+  AppendForm(utf8proc_NFC, text, out);
+}
+
+// Runs of characters that may matter to each other go through `form`, if one has `least_role`.
+std::string ChangeRuns(std::string_view text, NormalForm form, uint32_t least_role) {
+  std::string out;
+  while (!text.empty()) {
+    bool changes = false;
+    size_t end = 0;
+    size_t size = 0;
+    for (; end < text.size(); end += size) {
+      const uint32_t role = RoleOf(DecodeUtf8(text.substr(end), size));
+      if (role == 0) break;
+      changes |= role >= least_role;
+    }
+    if (changes) {
+      AppendForm(form, text.substr(0, end), out);
+    } else {
+      out.append(text.substr(0, end));
+    }
+    text.remove_prefix(end);
+    while (!text.empty() && RoleOf(DecodeUtf8(text, size)) == 0) {
+      out.append(text.substr(0, size));
+      text.remove_prefix(size);
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -79,27 +116,18 @@ void ComposeWithSources(std::string_view text, int32_t offset, std::string& out,
   }
 }
 
-std::string Compose(std::string_view text) {
+std::string Compose(std::string_view text) { return ChangeRuns(text, utf8proc_NFC, 2); }
+
+std::string Decompose(std::string_view text) { return ChangeRuns(text, utf8proc_NFD, 1); }
+
+std::string WithoutVariants(std::string_view text) {
   std::string out;
-  while (!text.empty()) {
-    // A run of characters that may matter to each other, then those that do not.
-    bool changes = false;
-    size_t end = 0;
-    size_t size = 0;
-    for (; end < text.size(); end += size) {
-      const uint32_t role = RoleOf(DecodeUtf8(text.substr(end), size));
-      if (role == 0) break;
-      changes |= role == 2;
-    }
-    if (changes) {
-      AppendComposed(text.substr(0, end), out);
-    } else {
-      out.append(text.substr(0, end));
-    }
-    text.remove_prefix(end);
-    while (!text.empty() && RoleOf(DecodeUtf8(text, size)) == 0) {
+  for (size_t size = 0; !text.empty(); text.remove_prefix(size)) {
+    const uint32_t code_point = DecodeUtf8(text, size);
+    if (KindIn(kVariantRanges, code_point) == 0) {
       out.append(text.substr(0, size));
-      text.remove_prefix(size);
+    } else {
+      AppendForm(utf8proc_NFKD, text.substr(0, size), out);
     }
   }
   return out;

@@ -149,16 +149,19 @@ Status TextRules::Add(const Json& normalizer, const std::string& file, int depth
                       .strips_right = FieldOf(normalizer, "strip_right") == true});
     return OkStatus();
   }
-  if (type == "Nmt" || type == "NFC") {
-    rules_.push_back({.kind = type == "Nmt" ? Kind::kNmt : Kind::kCompose,
-                      .map = {},
-                      .pattern = {},
-                      .content = {}});
+  const std::pair<const char*, Kind> plain[] = {{"Nmt", Kind::kNmt},
+                                                {"NFC", Kind::kNfc},
+                                                {"NFD", Kind::kNfd},
+                                                {"NFKC", Kind::kNfkc},
+                                                {"NFKD", Kind::kNfkd}};
+  for (const auto& [name, kind] : plain) {
+    if (type != name) continue;
+    rules_.push_back({.kind = kind, .map = {}, .pattern = {}, .content = {}});
     return OkStatus();
   }
   return DataError(absl::StrFormat(
-      "%s: normalizer %s is not known to Unigram; known are Precompiled, Replace, Strip, Nmt, NFC "
-      "and Sequence",
+      "%s: normalizer %s is not known to Unigram; known are Precompiled, Replace, Strip, Nmt, NFC, "
+      "NFD, NFKC, NFKD and Sequence",
       file, Printable(type.empty() ? "without a type" : type)));
 }
 
@@ -179,8 +182,17 @@ void TextRules::ApplyRule(const Rule& rule, std::string_view text, std::string& 
     case Kind::kNmt:
       AppendNmt(text, out);
       return;
-    case Kind::kCompose:
+    case Kind::kNfc:
       out.append(Compose(text));
+      return;
+    case Kind::kNfd:
+      out.append(Decompose(text));
+      return;
+    case Kind::kNfkc:
+      out.append(Compose(WithoutVariants(text)));
+      return;
+    case Kind::kNfkd:
+      out.append(Decompose(WithoutVariants(text)));
       return;
   }
 }

@@ -19,8 +19,8 @@ class TextRules {
   // Changes nothing.
   TextRules() = default;
 
-  // Reads Precompiled, Replace (of a text, or of " {2,}"), Strip, Nmt, NFC, null, and Sequences of
-  // these. Returns DataError that names another one. `file` is for its message.
+  // Reads Precompiled, Replace (of a text, or of " {2,}"), Strip, Nmt, NFC, NFD, NFKC, NFKD, null,
+  // and Sequences of these. Returns DataError that names another one. `file` is for its message.
   static StatusOr<TextRules> Parse(const nlohmann::json& normalizer, const std::string& file);
 
   // Whether a rule may leave out the begin of a text: Strip, Nmt, or Replace by nothing. The rules
@@ -31,7 +31,17 @@ class TextRules {
   void Apply(std::string& text, std::string& buffer) const;
 
  private:
-  enum class Kind : uint8_t { kMap, kReplace, kSqueeze, kStrip, kNmt, kCompose };
+  enum class Kind : uint8_t {
+    kMap,
+    kReplace,
+    kSqueeze,
+    kStrip,
+    kNmt,
+    kNfc,
+    kNfd,
+    kNfkc,
+    kNfkd,
+  };
   struct Rule {
     Kind kind;
     CharacterMap map;     // kMap
