@@ -50,12 +50,11 @@ struct SplitOffErrorArgs {
 };
 void SplitOffErrorOnDevice(const SplitOffErrorArgs& args, Stream& stream);
 
-// What follows happens only if *broken, a step's number of NaNs and infinities, is 0.
-// kept = next.
+// kept = next, if *broken, a step's number of NaNs and infinities, is 0.
 void KeepErrorsOnDevice(const double* broken, const float* next, float* kept, int64_t elements,
                         Stream& stream);
-// Each row of `kept` becomes that of `sums`, scaled to length 1. A row without length stays what
-// it was, so the next step looks in the same direction again.
+// If *broken is 0, each row of `kept` becomes that of `sums`, scaled to length 1. A row without
+// length stays what it was, so the next step looks in the same direction again.
 struct KeptFactors {
   int64_t from = 0;  // of the matrix's first row, in `sums`
   int64_t to = 0;    // in `kept`

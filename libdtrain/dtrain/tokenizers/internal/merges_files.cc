@@ -1,5 +1,5 @@
-// merges_files.cc - reads vocab.json and merges.txt, and finds the added tokens as transformers
-// does. SPDX-License-Identifier: Apache-2.0
+// merges_files.cc - reads vocab.json and merges.txt, and finds added tokens as transformers does.
+// SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tokenizers/internal/merges_files.h"
 
 #include <algorithm>
@@ -189,7 +189,7 @@ Status ReadDecoder(const Json& decoder, const std::string& name, TokenSettings& 
 }
 
 // added_tokens.json: {"<ent>": 50265}. Special are those that another file names.
-Status ReadAddedTokens(const Json& tokens, const std::string& name, TokenSettings& settings) {
+Status ReadTokenSettings(const Json& tokens, const std::string& name, TokenSettings& settings) {
   std::unordered_set<std::string> special;
   for (const auto& [key, token] : settings.named) {
     const bool is_usual = std::ranges::any_of(
@@ -227,7 +227,7 @@ StatusOr<TokenSettings> ReadTokens(const MergesFiles& files, const Json& setting
   DT_RETURN_IF_ERROR(ReadNamed(special, special_name, true, tokens));
   const std::string added_name = PathOf(files, kAddedTokensFile);
   DT_ASSIGN_OR_RETURN(const Json added, ParseObject(files.added_tokens, added_name));
-  DT_RETURN_IF_ERROR(ReadAddedTokens(added, added_name, tokens));
+  DT_RETURN_IF_ERROR(ReadTokenSettings(added, added_name, tokens));
   return tokens;
 }
 
