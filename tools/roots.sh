@@ -101,7 +101,7 @@ make_base() {
   rm -rf "$base"
   mkdir -p "$base"
   loaded bounded --mount-proc debootstrap --variant=minbase "${bootstrap[@]}" --include=ca-certificates \
-    "$release" "$base" "$mirror" "$script" || return
+    "$release" "$base" "$mirror" "$script" || { echo "debootstrap makes no root of $release here"; return 77; }
   # No package starts a server here.
   printf '#!/bin/sh\nexit 101\n' >"$base/usr/sbin/policy-rc.d"
   chmod +x "$base/usr/sbin/policy-rc.d"
