@@ -3,13 +3,16 @@
 #ifndef DTRAIN_TESTS_INTEGRATION_TWO_HOSTS_H_
 #define DTRAIN_TESTS_INTEGRATION_TWO_HOSTS_H_
 
+#include <algorithm>
 #include <filesystem>
 #include <ios>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "integration/nmt_train_program.h"
+#include "testing/launcher.h"
 
 namespace dtrain {
 
@@ -24,22 +27,30 @@ inline std::string HostNamespace(std::string pid) {
 inline std::vector<pid_t> RanksOn(const std::string& state, const std::string& host_name,
                                   const ToyProgram& toy) {
   const std::string host = HostNamespace(ReadTestFile(state + "/" + host_name + ".pid"));
-  std::vector<pid_t> ranks;
+  std::vector<std::pair<int, pid_t>> ranks;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::string arguments;
+    std::string arguments, variables;
     try {
       arguments = ReadTestFile(entry.path() / "cmdline");
+      variables = ReadTestFile(entry.path() / "environ");
     } catch (const std::ios_base::failure&) {
       continue;  // the process has ended meanwhile
     }
     if (arguments.starts_with(DTRAIN_TEST_PROGRAM) &&
         arguments.find(toy.run_dir()) != std::string::npos && HostNamespace(name) == host) {
-      ranks.push_back(std::stoi(name));
+      const std::string variable = std::string(1, '\0') + launcher::kRankVariable + "=";
+      const size_t at = variables.find(variable);
+      if (at == std::string::npos) continue;
+      ranks.emplace_back(std::stoi(variables.substr(at + variable.size())), std::stoi(name));
     }
   }
-  return ranks;
+  // Launchers start the processes in any order.
+  std::ranges::sort(ranks);
+  std::vector<pid_t> processes;
+  for (const auto& [rank, process] : ranks) processes.push_back(process);
+  return processes;
 }
 
 // Hosts "a" and "b", up as long as this object lives.
