@@ -69,6 +69,7 @@ TEST_CASE("with the times of all ranks the network is told from a slow rank") {
   WriteTestFile(RecordsPath(path, recorded::kPhases), PhaseRecords());
   const RunReport report = ReportOf(path);
   CHECK(report.numbers.common_wait_share == Approx(0.1));
+  CHECK_THAT(Find(report, "network").evidence, Catch::Contains("Rank 0 waited 30 %"));
   CHECK(report.numbers.slow_share == Approx(0.25));
   CHECK(report.numbers.slow_rank == 1);
   CHECK(Find(report, "slow").title == "Rank 1 is slow");

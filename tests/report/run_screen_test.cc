@@ -54,6 +54,8 @@ TEST_CASE("the screen of a run has progress, curves, verdicts and events") {
   CHECK_THAT(screen, Catch::Contains("100 ms an update"));
   CHECK_THAT(screen, Catch::Contains("BLEU"));
   CHECK_THAT(screen, Catch::Contains("4.25"));
+  const size_t head = screen.find("rank ");
+  CHECK(screen.find('\n', head) - head < 80);
   CHECK_THAT(screen, Catch::Contains("stop @400: the run is complete: max_steps"));
 }
 

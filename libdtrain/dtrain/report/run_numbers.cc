@@ -236,6 +236,8 @@ void SetPhases(const RunFacts& run, RunNumbers& numbers) {
   }
   if (!(numbers.phases_seconds > 0.0)) return;
   numbers.common_wait_share = common / numbers.phases_seconds;
+  // With the small sums that ranks exchange besides, as the waits of the others are.
+  numbers.comm_share = numbers.phases.front()[kExchange] / numbers.phases_seconds;
   for (size_t rank = 0; rank < numbers.phases.size(); ++rank) {
     const double share = numbers.phases[rank][kData] / numbers.phases_seconds;
     if (rank > 0 && !(share > numbers.data_share)) continue;

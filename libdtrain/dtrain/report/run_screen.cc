@@ -87,18 +87,24 @@ std::string SpeedLine(const RunReport& report) {
   return text;
 }
 
-// Each rank's shares of the time since the record before.
+// The width of a phase's column.
+int ColumnOf(std::string_view name) { return std::max(7, static_cast<int>(name.size())); }
+
+// Seconds of each rank in the last record. A terminal of 80 columns holds them.
 void AddRanks(const RunFacts& run, std::vector<std::string>& lines) {
   if (run.phases.empty()) return;
   const RankFacts& last = run.phases.back();
   std::string head = "rank ";
   for (const std::string_view name : recorded::kPhaseNames) {
-    absl::StrAppendFormat(&head, " %10s", ToAbsl(name));
+    absl::StrAppendFormat(&head, " %*s", ColumnOf(name), ToAbsl(name));
   }
-  lines.push_back(head + "   (seconds of the last record)");
+  lines.push_back(head);
   for (size_t rank = 0; rank < std::min(kMostRanks, last.ranks.size()); ++rank) {
     std::string line = absl::StrFormat("%4d ", rank);
-    for (const double seconds : last.ranks[rank]) absl::StrAppendFormat(&line, " %10.2f", seconds);
+    for (size_t i = 0; i < recorded::kPhaseNames.size(); ++i) {
+      absl::StrAppendFormat(&line, " %*.2f", ColumnOf(recorded::kPhaseNames[i]),
+                            last.ranks[rank][i]);
+    }
     lines.push_back(line);
   }
   if (last.ranks.size() > kMostRanks) {
@@ -154,7 +160,7 @@ std::string Sparkline(std::span<const double> values, size_t width, bool use_uni
       continue;
     }
     const double level = high > low ? (mean - low) / (high - low) : 0.0;
-    const auto at = static_cast<size_t>(level * 7.0 + 0.5);
+    const auto at = static_cast<size_t>(std::lround(level * 7.0));
     line += use_unicode ? kBlocks[at] : kLetters[at];
   }
   return line;
