@@ -62,11 +62,11 @@ struct TrainerOptions {
   // "": the first metric of the task's evaluations; a resumed run keeps the metric it chose by.
   std::string best_metric = {};
   EarlyStopOptions early_stop = {};
-  int64_t log_every = 10;  // updates per StepRecord; 0: no records
+  int64_t log_every = 10;        // updates per StepRecord; 0: no records
+  double startup_seconds = 0.0;  // until Trainer::Run(), for the first record's phases
   // Measures what only a report of the run needs: Evaluation::sample, and norms of groups of
   // parameters (StepRecord::norms). Changes no weight.
   bool details = false;
-  double startup_seconds = 0.0;  // until Trainer::Run(), for the first record's phases
 
   // Each rank keeps the optimizer state of a shard of the parameters (optimizer_shards.h);
   // checkpoints are the same.

@@ -1,4 +1,4 @@
-// merges_files.cc - reads vocab.json and merges.txt, and finds added tokens as transformers does.
+// merges_files.cc - reads vocab.json, merges.txt and the settings beside them.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tokenizers/internal/merges_files.h"
 
@@ -314,7 +314,9 @@ Status AddTokens(const MergesFiles& files, const Json& settings, const Json& voc
 
 Status CheckSettings(const Json& settings, const std::string& name) {
   const Json& type = FieldOf(settings, "tokenizer_class");
-  if (!type.is_null() && std::ranges::find(kClasses, type) == std::end(kClasses)) {
+  const bool is_known =
+      std::ranges::any_of(kClasses, [&](std::string_view known) { return type == known; });
+  if (!type.is_null() && !is_known) {
     return DataError(absl::StrFormat(
         "%s: tokenizer_class %s is not known with %s and %s; known is RobertaTokenizer", name,
         Printable(JsonText(type)), kPiecesFile, kMergesFile));
