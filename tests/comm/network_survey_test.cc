@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "dtrain/base/timer.h"
+#include "dtrain/comm/internal/socket_address.h"
+#include "dtrain/comm/internal/survey_messages.h"
+#include "dtrain/comm/internal/survey_sockets.h"
 #include "testing/catch.h"
 
 namespace dtrain::internal {
@@ -43,6 +46,25 @@ TEST_CASE("a host that does not answer ends the wait") {
                                             .seconds = 0.3});
   CHECK_FALSE(survey->Wait().is_complete);
   CHECK(timer.Seconds() < 3);
+}
+
+TEST_CASE("a host that is not told of the others waits for one that asks, for a while") {
+  const uint16_t port = SurveyPort("untold test", Table({}));
+  const NetworkSurveyOptions options{
+      .job = "job", .self = "b", .has_others = true, .port = port, .seconds = 0.3};
+  const Timer timer;
+  CHECK_FALSE(NetworkSurvey::Start(options)->Wait().is_complete);
+  CHECK(timer.Seconds() > 0.25);
+
+  const auto survey = NetworkSurvey::Start(options);
+  SurveySockets asking(0);
+  asking.Send(WriteQuestion({.job = "job", .tag = "h0", .hosts = {"b", "192.0.2.1"}}, 0),
+              SocketAddress::Of("127.0.0.1", port));
+  // It asks the other one in turn, and waits for that.
+  const Timer asked;
+  CHECK_FALSE(survey->Wait().is_complete);
+  CHECK(asked.Seconds() > 0.25);
+  CHECK(asked.Seconds() < 3);
 }
 
 TEST_CASE("a job whose other names mean this host has nothing to choose") {

@@ -209,7 +209,7 @@ StatusOr<ByteBpeTokenizer> ByteBpeTokenizer::FromMerges(const internal::MergesFi
     for (const bool flag : flags) hash = internal::MixHash(hash, flag ? 1 : 0);
   }
   for (const internal::RowPart& part : file.single) {
-    hash = internal::MixHash(hash, static_cast<uint64_t>(part.special_id + 1));
+    hash = internal::MixHash(hash, static_cast<uint64_t>(part.special_id) + 1);
   }
   return FromFile(file, hash);
 }

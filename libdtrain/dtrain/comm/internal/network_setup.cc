@@ -79,15 +79,21 @@ std::unique_ptr<NetworkSurvey> SetUpNetwork(const Launch& launch, const std::str
   if (hosts.size() > kMostSurveyed) hosts.clear();
   const std::string job = JobName(get_env);
   const uint16_t port = SurveyPort(job, get_env);
+  // Open MPI 5 and MPICH say the hosts where mpirun runs, and nowhere else.
+  const bool has_others = launch.size > launch.local_size;
   std::unique_ptr<NetworkSurvey> survey;
   if (!job.empty() && launch.local_rank == 0) {
-    survey = NetworkSurvey::Start(
-        {.job = job, .self = HostName(), .hosts = hosts, .interfaces = interfaces, .port = port});
+    survey = NetworkSurvey::Start({.job = job,
+                                   .self = HostName(),
+                                   .hosts = hosts,
+                                   .has_others = has_others,
+                                   .interfaces = interfaces,
+                                   .port = port});
   }
   if (survey && survey->is_open()) {
     TakeFindings(survey->Wait(), get_env, interfaces);
     survey->Publish(interfaces);
-  } else if (!job.empty() && hosts.size() > 1) {
+  } else if (!job.empty() && (hosts.size() > 1 || has_others)) {
     // srun does not tell the ranks of a host apart: the first one has the port.
     if (const auto used = AskChoice(job, port, kChoiceSeconds)) TakeChoice(*used, interfaces);
   }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -29,11 +30,13 @@ class SurveyThread final : public NetworkSurvey {
  public:
   explicit SurveyThread(const NetworkSurveyOptions& options)
       : job_(options.job),
+        seconds_(options.seconds),
         sockets_(options.port),
         round_(options, sockets_),
         stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!sockets_.is_open()) return;
-    must_wait_ = !options.hosts.empty();
+    must_wait_ = !options.hosts.empty() || options.has_others;
+    has_begun_ = !options.hosts.empty();
     // Other threads handle signals.
     sigset_t all;
     sigset_t before;
@@ -56,6 +59,10 @@ class SurveyThread final : public NetworkSurvey {
   NetworkFindings Wait() override {
     if (!must_wait_) return {};
     std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, std::chrono::duration<double>(seconds_),
+                           [&] { return has_begun_; })) {
+      return {};
+    }
     changed_.wait(lock, [&] { return findings_.has_value(); });
     return *findings_;
   }
@@ -100,6 +107,9 @@ class SurveyThread final : public NetworkSurvey {
     } else if (!question.hosts.empty()) {
       // This host's launcher may not say the hosts.
       round_.Begin(question.hosts);
+      const std::lock_guard lock(mutex_);
+      has_begun_ = true;
+      changed_.notify_all();
     }
     sockets_.Send(WriteAnswer(answer), from);
   }
@@ -112,12 +122,14 @@ class SurveyThread final : public NetworkSurvey {
   }
 
   const std::string job_;
+  const double seconds_;
   bool must_wait_ = false;
   SurveySockets sockets_;
   SurveyRound round_;  // the thread's own
   int stop_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  bool has_begun_ = false;  // the hosts are known
   std::optional<NetworkFindings> findings_;
   std::optional<HostNetworks> choice_;
   std::thread thread_;

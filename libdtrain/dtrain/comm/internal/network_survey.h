@@ -45,6 +45,7 @@ struct NetworkSurveyOptions {
   std::string job = {};                 // JobName()
   std::string self = {};                // this host's name
   std::vector<std::string> hosts = {};  // of the job; empty if nobody says them here
+  bool has_others = false;              // the job has other hosts, which may know them all
   std::vector<NetworkInterface> interfaces = {};
   uint16_t port = 0;   // SurveyPort()
   double seconds = 3;  // to wait for the first answer of all hosts
@@ -57,8 +58,8 @@ class NetworkSurvey {
   virtual ~NetworkSurvey() = default;
   // False if the port is taken: by another rank of this host, or another program.
   virtual bool is_open() const = 0;
-  // Waits until the survey is over, up to about 1.5 s more than `seconds`. Over at once if there
-  // are no hosts to ask.
+  // Waits until the survey is over, up to about 1.5 s more than `seconds`. A host that knows no
+  // others but has some waits up to `seconds` for one that asks. Over at once if it has none.
   virtual NetworkFindings Wait() = 0;
   // Tells other ranks of this host which interfaces are used, by AskChoice().
   virtual void Publish(const std::vector<NetworkInterface>& interfaces) = 0;

@@ -6,8 +6,19 @@
 #include "dtrain/device/cuda/reduce.cuh"
 #include "dtrain/distributed/internal/device_low_rank_kernel.h"
 
-namespace dtrain::internal {
+namespace dtrain {
 namespace {
+
+using internal::AddErrorsArgs;
+using internal::FactorRows;
+using internal::GradientUnit;
+using internal::KeepErrorsArgs;
+using internal::KeepFactorsArgs;
+using internal::KeptFactors;
+using internal::kMostFactors;
+using internal::OrthonormaliseArgs;
+using internal::SplitOffErrorArgs;
+using internal::SpoilArgs;
 
 constexpr int kThreads = 256;
 // Blocks of an elementwise kernel: enough for every GPU, each with several elements for a thread.
@@ -168,6 +179,8 @@ __global__ void __launch_bounds__(kThreads) SpoilKernelGpu(SpoilArgs args) {
 
 }  // namespace
 
+namespace internal {
+
 void AddErrorsKernelCuda(const AddErrorsArgs& args, Stream& stream) {
   Launch(AddErrorsKernelGpu, {.blocks = {BlocksFor(args.elements)}, .threads = kThreads}, args,
          stream);
@@ -201,4 +214,5 @@ void SpoilKernelCuda(const SpoilArgs& args, Stream& stream) {
          stream);
 }
 
-}  // namespace dtrain::internal
+}  // namespace internal
+}  // namespace dtrain
