@@ -3,6 +3,7 @@
 #include "dtrain/distributed/internal/device_factors.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "dtrain/device/copy.h"
 #include "dtrain/ops/cast.h"
@@ -27,7 +28,7 @@ DeviceFactors::DeviceFactors(const Tensor& flat, const std::vector<BucketRange>&
                              const std::vector<GradientRange>& parameters,
                              const PowerSgdOptions& options, int ranks, Stream stream)
     : flat_(flat),
-      stream_(stream),
+      stream_(std::move(stream)),
       options_(options),
       memory_(MemoryOfEachRank(options.rank, ranks)),
       layout_(buckets, parameters, /*place=*/0, &memory_) {}
