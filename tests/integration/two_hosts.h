@@ -23,6 +23,16 @@ inline std::string HostNamespace(std::string pid) {
   return std::filesystem::read_symlink("/proc/" + pid + "/ns/uts", error);
 }
 
+// A rank's number by its process's variables, as mpirun or srun sets them.
+inline int RankIn(const std::string& variables) {
+  for (const char* const name : {launcher::kRankVariable, "SLURM_PROCID"}) {
+    const std::string variable = std::string(1, '\0') + name + "=";
+    const size_t at = variables.find(variable);
+    if (at != std::string::npos) return std::stoi(variables.substr(at + variable.size()));
+  }
+  return 0;
+}
+
 // The ranks of a job on a host, in their order. `state` is the folder given to two_hosts.sh.
 inline std::vector<pid_t> RanksOn(const std::string& state, const std::string& host_name,
                                   const ToyProgram& toy) {
@@ -40,10 +50,7 @@ inline std::vector<pid_t> RanksOn(const std::string& state, const std::string& h
     }
     if (arguments.starts_with(DTRAIN_TEST_PROGRAM) &&
         arguments.find(toy.run_dir()) != std::string::npos && HostNamespace(name) == host) {
-      const std::string variable = std::string(1, '\0') + launcher::kRankVariable + "=";
-      const size_t at = variables.find(variable);
-      if (at == std::string::npos) continue;
-      ranks.emplace_back(std::stoi(variables.substr(at + variable.size())), std::stoi(name));
+      ranks.emplace_back(RankIn(variables), std::stoi(name));
     }
   }
   // Launchers start the processes in any order.
@@ -82,6 +89,16 @@ class TwoHosts {
   std::string OnBoth(const std::string& mpirun = DTRAIN_TEST_MPIEXEC) const {
     return Script("on") + " a " + mpirun + launcher::kOnTwoHosts;
   }
+  // A rank's number by its process's variables, as mpirun or srun sets them.
+  inline int RankIn(const std::string& variables) {
+    for (const char* const name : {launcher::kRankVariable, "SLURM_PROCID"}) {
+      const std::string variable = std::string(1, '\0') + name + "=";
+      const size_t at = variables.find(variable);
+      if (at != std::string::npos) return std::stoi(variables.substr(at + variable.size()));
+    }
+    return 0;
+  }
+
   // The ranks of a job on a host, in their order.
   std::vector<pid_t> RanksOn(const std::string& host_name, const ToyProgram& toy) const {
     return dtrain::RanksOn(folder_.File("hosts"), host_name, toy);
