@@ -80,6 +80,13 @@ plug() {
     enter "$host" ip addr add "$prefix.$i/24" dev "$card"
     enter "$host" ip link set "$card" up
   done
+  # A new card's address for IPv6 is of no use until the system knows that nobody else has it.
+  for host in a b; do
+    for _ in $(seq 100); do
+      [ -n "$(enter "$host" ip -6 addr show dev "$card" tentative)" ] || break
+      sleep 0.05
+    done
+  done
 }
 
 # Lets the system say that a card has so many Mbit/s: virtual ones all say 10000.
