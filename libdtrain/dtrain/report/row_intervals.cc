@@ -129,17 +129,6 @@ std::optional<Interval> Bootstrap(size_t rows, size_t width, const Function& of)
   return interval;
 }
 
-}  // namespace
-
-std::optional<Interval> IntervalOf(const RowValues& rows, std::string_view metric) {
-  const std::optional<Summed> summed = SummedOf(rows, metric);
-  if (!summed) return std::nullopt;
-  return Bootstrap(summed->rows(), summed->width,
-                   [&](std::span<const size_t> drawn) { return MetricOfRows(*summed, drawn); });
-}
-
-namespace {
-
 // Whether both are of the same rows of the same set, as far as what does not depend on the model
 // tells: labels, and lengths of references.
 bool AreOfSameSet(const RowValues& rows, const RowValues& other) {
@@ -160,6 +149,13 @@ bool AreOfSameSet(const RowValues& rows, const RowValues& other) {
 }
 
 }  // namespace
+
+std::optional<Interval> IntervalOf(const RowValues& rows, std::string_view metric) {
+  const std::optional<Summed> summed = SummedOf(rows, metric);
+  if (!summed) return std::nullopt;
+  return Bootstrap(summed->rows(), summed->width,
+                   [&](std::span<const size_t> drawn) { return MetricOfRows(*summed, drawn); });
+}
 
 std::optional<Interval> DifferenceOf(const RowValues& rows, const RowValues& other,
                                      std::string_view metric) {

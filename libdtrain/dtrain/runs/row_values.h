@@ -6,7 +6,7 @@
 //   DT_RETURN_IF_ERROR(WriteRowValues(path, values));
 //
 // From these an interval follows: rows are drawn again with replacement, and the metric is computed
-// of their sums. docs/dev/report.md describes the file.
+// of their sums. docs/run-directory.md describes the file.
 #ifndef DTRAIN_RUNS_ROW_VALUES_H_
 #define DTRAIN_RUNS_ROW_VALUES_H_
 
